@@ -1,0 +1,43 @@
+# Verbs for people. Everything runs in .venv, which `make setup` makes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vllm-scaler
+ARGS   ?=
+
+.PHONY: help setup demo test lint bench proto toolchain clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
+
+setup: $(VENV)/.ready  ## make .venv with everything that tests and demo need
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; say PYTHON=python3.12 or so")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: setup  ## the whole loop on a simulated fleet; ARGS="--preset pulse --speed 20 …"
+	@$(BIN)/vllm-scaler demo $(ARGS)
+
+test: setup lint  ## every test; those that need Go or gcc say so where they are missing
+	$(BIN)/pytest $(ARGS)
+
+lint: setup  ## ruff, mypy --strict and the arrows between rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup  ## the speed tables of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks $(ARGS)
+
+proto: setup  ## regenerate scaler/serving/protocol from proto/
+	$(BIN)/python -m grpc_tools.protoc -I scaler/serving/protocol=proto --python_out=. --grpc_python_out=. --mypy_out=. proto/*.proto
+
+toolchain: setup  ## build the control plane's programs from their Go modules into the cache folder
+	$(BIN)/python -m tests.cluster.toolchain $(ARGS)
+
+clean:  ## remove .venv and caches of the checkout (the cache folder outside stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist *.egg-info

@@ -1,0 +1,1 @@
+"""A simulated engine and fleet that serve real vLLM metrics pages over real HTTP."""

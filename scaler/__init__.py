@@ -1,0 +1,1 @@
+"""vllm-scaler: a KEDA external scaler for LLM inference."""

@@ -1,0 +1,1 @@
+"""Reading a Prometheus text page fast, and the engines' dialects: bytes in, `Sample` out."""
