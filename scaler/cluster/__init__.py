@@ -1,0 +1,1 @@
+"""Kubernetes: the ScaledObject, its scale target and pods, leases and events."""

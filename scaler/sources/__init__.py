@@ -1,0 +1,1 @@
+"""Where samples come from: pods over HTTP, a Prometheus query, a recording."""
