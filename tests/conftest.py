@@ -1,0 +1,18 @@
+"""What every folder of tests shares: tests of a real control plane are skipped, in one line, where Go is missing."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.cluster import toolchain
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test marked ``toolchain`` is skipped where its programs cannot be built; with CI=true it fails instead."""
+    if item.get_closest_marker("toolchain") is None:
+        return
+    if (reason := toolchain.missing()) is not None:
+        end = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        end(reason)
