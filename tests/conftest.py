@@ -1,4 +1,4 @@
-"""What every folder of tests shares: tests of a real control plane are skipped, in one line, where Go is missing."""
+"""What all tests share: those that need a real control plane are skipped in one line where Go is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cluster import toolchain
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test marked ``toolchain`` is skipped where its programs cannot be built; with CI=true it fails instead."""
+    """A test marked ``toolchain`` is skipped where nothing can be built; with CI=true it fails instead."""
     if item.get_closest_marker("toolchain") is None:
         return
     if (reason := toolchain.missing()) is not None:
