@@ -111,8 +111,7 @@ PARTS: Mapping[str, Part] = {
             name="keda",
             module="github.com/kedacore/keda/v2",
             programs={
-                program: f"github.com/kedacore/keda/v2/cmd/{program}"
-                for program in ("operator", "adapter", "webhooks")
+                program: f"github.com/kedacore/keda/v2/cmd/{program}" for program in ("operator", "adapter", "webhooks")
             },
             stamps=("github.com/kedacore/keda/v2/version.Version={version}",),
         ),

@@ -1,0 +1,36 @@
+"""A real API server for the tests of a session; a failed test shows the logs of its programs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.cluster.control_plane import ControlPlane
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ControlPlane]:
+    """An API server that keeps objects and acts on none; it is shared, so use a namespace of your own."""
+    with ControlPlane() as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(api_server: ControlPlane) -> str:
+    """A namespace of the shared API server for one test."""
+    return api_server.create_namespace()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows the tails of the logs of every control plane it used, and the files are kept."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for name, value in item.funcargs.items():
+            if isinstance(value, ControlPlane):
+                value.keep_logs = True
+                report.sections.append((f"logs of {name}", value.logs()))
+    return report
