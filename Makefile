@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vllm-scaler
 ARGS   ?=
+# The oldest generator that the package supports: what it writes loads under every newer protobuf and grpcio.
+PROTO_TOOLS := grpcio-tools==1.80.0 mypy-protobuf==5.1.0
 
 .PHONY: help setup demo test lint bench proto toolchain clean
 
@@ -33,8 +35,11 @@ lint: setup  ## ruff, mypy --strict and the arrows between rooms
 bench: setup  ## the speed tables of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
-proto: setup  ## regenerate scaler/serving/protocol from proto/
-	$(BIN)/python -m grpc_tools.protoc -I scaler/serving/protocol=proto --python_out=. --grpc_python_out=. --mypy_out=. proto/*.proto
+proto:  ## regenerate scaler/serving/protocol from proto/
+	$(PYTHON) -m venv build/proto
+	build/proto/bin/pip install --quiet --disable-pip-version-check $(PROTO_TOOLS)
+	PATH="build/proto/bin:$$PATH" python -m grpc_tools.protoc -I scaler/serving/protocol=proto \
+	  --python_out=. --grpc_python_out=. --mypy_out=quiet:. --mypy_grpc_out=quiet:. proto/*.proto
 
 toolchain: setup  ## build the control plane's programs from their Go modules into the cache folder
 	$(BIN)/python -m tests.cluster.toolchain $(ARGS)
