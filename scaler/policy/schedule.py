@@ -1,0 +1,84 @@
+"""A floor by the clock: `Mon-Fri 08:00-20:00 Europe/Berlin = 64; 2026-12-24 18:00-23:00 UTC = 128`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_ENTRY = re.compile(
+    r"(?:(?P<date>\d{4}-\d\d-\d\d)|(?P<days>[A-Za-z][A-Za-z,-]*))?\s*"
+    r"(?P<start>\d{1,2}:\d\d)-(?P<end>\d{1,2}:\d\d)\s+(?P<zone>[A-Za-z][\w+/-]*)\s*=\s*(?P<floor>\d+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One entry: from `start` to `end` in `zone` on the given weekdays (0 is Monday) or date, at least `floor`.
+
+    A window whose end is not after its start reaches past midnight and belongs to the day on which it starts.
+    """
+
+    days: frozenset[int]
+    day: date | None
+    start: time
+    end: time
+    zone: ZoneInfo
+    floor: int
+    text: str
+
+    def holds(self, utc: float) -> bool:
+        """Tell whether the window is open at Unix time `utc` (seconds)."""
+        now = datetime.fromtimestamp(utc, UTC).astimezone(self.zone)
+        at, past_midnight = now.time(), self.end <= self.start
+        if past_midnight and at < self.end:
+            return self._on(now.date() - timedelta(days=1))
+        return self._on(now.date()) and self.start <= at and (past_midnight or at < self.end)
+
+    def _on(self, day: date) -> bool:
+        return day == self.day if self.day else day.weekday() in self.days
+
+
+Schedule = tuple[Window, ...]
+
+
+def floor_at(schedule: Schedule, utc: float) -> Window | None:
+    """Return the open window with the highest floor, or None."""
+    return max((w for w in schedule if w.holds(utc)), key=lambda w: w.floor, default=None)
+
+
+def parse_schedule(value: object) -> Schedule:
+    """Read a schedule; entries are separated by `;`. Raises ValueError naming the entry."""
+    if isinstance(value, tuple):
+        return value
+    return tuple(_window(entry.strip()) for entry in str(value).split(";") if entry.strip())
+
+
+def _window(entry: str) -> Window:
+    match = _ENTRY.fullmatch(entry)
+    if match is None:
+        raise ValueError(f"cannot read {entry!r}: an entry is DAYS HH:MM-HH:MM ZONE = REPLICAS")
+    try:
+        zone = ZoneInfo(match["zone"])
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(f"no time zone {match['zone']!r}: say Europe/Berlin or UTC") from None
+    try:
+        day = date.fromisoformat(match["date"]) if match["date"] else None
+        start, end = (time.fromisoformat(match[which].zfill(5)) for which in ("start", "end"))
+    except ValueError as error:
+        raise ValueError(f"{entry!r}: {error}") from None
+    return Window(_weekdays(match["days"]), day, start, end, zone, int(match["floor"]), entry)
+
+
+def _weekdays(text: str | None) -> frozenset[int]:
+    days: set[int] = set()
+    for part in (text or "Mon-Sun").split(","):
+        first, _, last = part.partition("-")
+        try:
+            start, end = (_DAYS.index(name.title()) for name in (first, last or first))
+        except ValueError:
+            raise ValueError(f"no weekday {part!r}: say Mon-Fri or Sat,Sun") from None
+        days.update((start + i) % 7 for i in range((end - start) % 7 + 1))
+    return frozenset(days)

@@ -1,0 +1,169 @@
+"""Every key of the policy, with its meaning, unit, default and an example. Zero keys are a good configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from scaler.policy.emission import ToleranceMode
+from scaler.policy.parsing import (
+    Amount,
+    Seconds,
+    Settings,
+    StepLimit,
+    parse_amount,
+    parse_duration,
+    parse_step_limit,
+)
+from scaler.policy.rules import MIN_SAMPLES, Rule, parse_rules
+from scaler.policy.schedule import Window, parse_schedule
+
+
+def _look_ahead(value: object) -> float | None:
+    return None if value in (None, "auto") else parse_duration(value)
+
+
+class PolicySettings(Settings):
+    """How the replica count follows from the load. Names are Ray Serve's where Ray Serve has one."""
+
+    # Demand: how many replicas the load needs. The highest signal counts.
+    target_ongoing_requests: float | None = Field(
+        None,
+        gt=0,
+        examples=[12],
+        description="Requests, waiting and running, that one replica should have. Left out, and with no other "
+        "signal and no rule set, it is learned from what replicas were seen to carry.",
+    )
+    target_queue_seconds: Seconds | None = Field(
+        None,
+        gt=0,
+        examples=["5s"],
+        description="Estimated wait of a newly queued request that is acceptable: waiting requests ÷ measured "
+        "service rate.",
+    )
+    target_kv_cache_usage: float | None = Field(
+        None, gt=0, le=1, examples=[0.8], description="Share of the KV cache that should be in use, 0 to 1."
+    )
+    target_tokens_per_second: float | None = Field(
+        None,
+        gt=0,
+        examples=[2500],
+        description="Prompt and generated tokens that one replica should do a second.",
+    )
+    rules: Annotated[tuple[Rule, ...], BeforeValidator(parse_rules)] = Field(
+        (),
+        examples=["+2 when queue_seconds > 5 for 10s every 2m; -1 when utilization < 0.4 for 5m"],
+        description="Threshold rules, separated by `;`.",
+    )
+    max_num_seqs: float | None = Field(
+        None,
+        gt=0,
+        examples=[256],
+        description="Batch slots of one replica (vLLM's --max-num-seqs). Left out, they are learned: the most that "
+        "ran while others waited.",
+    )
+    utilization: Literal["auto", "slots", "kv", "gpu"] = Field(
+        "auto",
+        examples=["slots"],
+        description="What rules mean by `utilization`: batch slots in use, KV cache in use, GPU use, or the higher of "
+        "the first two.",
+    )
+
+    # From demand to a count.
+    smoothing_factor: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        examples=[0.6],
+        description="α of an exponential moving average over the demand, for each metrics interval; 1 smooths nothing. "
+        "(Ray Serve's deprecated key of this name is a gain instead: here that is upscalingFactor.)",
+    )
+    look_ahead_s: Annotated[float | None, BeforeValidator(_look_ahead)] = Field(
+        None,
+        ge=0,
+        examples=["auto", "60s"],
+        description="How far ahead a rising demand is carried on: `auto` takes the measured start-up time, 0 is off.",
+    )
+    burst_threshold: float | None = Field(
+        None,
+        gt=0,
+        examples=[0.5],
+        description="A rise of demand, as a share of the ready replicas per second, from which on the upscale delay "
+        "and the smoothing are skipped and the count is at least multiplied by upscalingFactor. Left out: never.",
+    )
+    upscaling_factor: float = Field(
+        1.0, gt=0, examples=[2], description="Gain on the distance to a higher demand, as in Ray Serve."
+    )
+    downscaling_factor: float = Field(
+        1.0, gt=0, examples=[0.5], description="Gain on the distance to a lower demand, as in Ray Serve."
+    )
+    headroom: Annotated[Amount, BeforeValidator(parse_amount)] = Field(
+        Amount(0),
+        examples=["2", "10%"],
+        description="Replicas kept beyond demand, as a count or a percentage: the warm pool.",
+    )
+    upscale_delay_s: Seconds = Field(
+        0.0,
+        ge=0,
+        examples=["3s"],
+        description="How long a higher count must be wanted before it is asked for.",
+    )
+    downscale_delay_s: Seconds = Field(
+        300.0,
+        ge=0,
+        examples=["5m"],
+        description="How long a lower count must be wanted before it is asked for.",
+    )
+    delay_mode: Literal["stabilization", "consecutive"] = Field(
+        "stabilization",
+        examples=["consecutive"],
+        description="`stabilization`: the smallest change wanted in the window counts, as in the HPA. `consecutive`: "
+        "the direction must hold without a break, then the latest want counts, as in Ray Serve.",
+    )
+    upscale_limit: Annotated[StepLimit | None, BeforeValidator(lambda v: v and parse_step_limit(v))] = Field(
+        None, examples=["4/15s", "100%/1m"], description="How far the count may grow in a period."
+    )
+    downscale_limit: Annotated[StepLimit | None, BeforeValidator(lambda v: v and parse_step_limit(v))] = Field(
+        None, examples=["1/2m"], description="How far the count may shrink in a period."
+    )
+    starting_credit: bool = Field(
+        True,
+        examples=["true"],
+        description="Pods on the way are credited against the queue, so that one backlog is asked for once.",
+    )
+    min_replicas_schedule: Annotated[tuple[Window, ...], BeforeValidator(parse_schedule)] = Field(
+        (),
+        examples=["Mon-Fri 08:00-20:00 Europe/Berlin = 64"],
+        description="A higher floor in time windows, for known events.",
+    )
+
+    # Looking and telling.
+    metrics_interval_s: Seconds = Field(1.0, ge=0.1, le=60, examples=["1s"], description="Time between two ticks.")
+    look_back_period_s: Seconds = Field(
+        30.0,
+        gt=0,
+        examples=["30s"],
+        description="Window over which rates and latency quantiles are measured.",
+    )
+    tolerance_mode: ToleranceMode = Field(
+        "exact",
+        examples=["round-up"],
+        description="What to do about the HPA's dead band: `exact` expects tolerance 0 in the ScaledObject; `round-up` "
+        "goes to the next count that passes, `hold` stays until one does.",
+    )
+
+    @model_validator(mode="after")
+    def _windows_hold_enough_samples(self) -> Self:
+        for rule in self.rules:
+            if 0 < rule.window_s < MIN_SAMPLES * self.metrics_interval_s:
+                raise ValueError(
+                    f"rules: the window of {rule.text!r} is {rule.window_s:g}s, too short for metricsInterval "
+                    f"{self.metrics_interval_s:g}s; right is {MIN_SAMPLES * self.metrics_interval_s:g}s or more"
+                )
+        if self.look_back_period_s < MIN_SAMPLES * self.metrics_interval_s:
+            raise ValueError(
+                f"lookBackPeriod: '{self.look_back_period_s:g}s' is wrong (too short for metricsInterval "
+                f"{self.metrics_interval_s:g}s); right is {MIN_SAMPLES * self.metrics_interval_s:g}s or more"
+            )
+        return self

@@ -1,0 +1,47 @@
+"""Ongoing requests: waiting and running ÷ what one replica should have. Source: Ray Serve's autoscaling formula."""
+
+from __future__ import annotations
+
+from scaler.policy.capacity import target_ongoing
+from scaler.policy.observation import Observation
+from scaler.policy.settings import PolicySettings
+from scaler.policy.signals.demand import Demand
+from scaler.policy.state import Capacity
+
+
+def is_default(settings: PolicySettings) -> bool:
+    """Tell whether no level signal and no rule is set, so that capacity has to be learned.
+
+    Queue seconds say only that more is needed, never how few would do, so they do not stand alone.
+    """
+    return not (
+        settings.rules
+        or settings.target_ongoing_requests
+        or settings.target_kv_cache_usage
+        or settings.target_tokens_per_second
+    )
+
+
+def demand(settings: PolicySettings, _: Capacity, observation: Observation) -> Demand | None:
+    """Demand by the configured `target_ongoing_requests`."""
+    target = settings.target_ongoing_requests
+    return None if target is None else _demand(observation, target, "")
+
+
+def learned_demand(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Demand | None:
+    """Demand by the capacity that replicas were seen to have (or by `max_num_seqs` where it is given)."""
+    if settings.max_num_seqs is not None:
+        capacity = Capacity(slots=settings.max_num_seqs)
+    source = "most it carried so far" if capacity.slots is None else f"80% of its {capacity.slots:.3g} slots"
+    return _demand(observation, target_ongoing(capacity), f" ({source})")
+
+
+def _demand(observation: Observation, target: float, source: str) -> Demand | None:
+    load = observation.load
+    if load.waiting is None or load.running is None:
+        return None
+    return Demand(
+        (load.waiting + load.running) / target,
+        f"{load.waiting:.4g} waiting + {load.running:.4g} running ÷ {target:.3g} a replica{source}",
+        backlog=load.waiting / target,
+    )

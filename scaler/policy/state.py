@@ -1,0 +1,47 @@
+"""What the policy remembers from one tick to the next. It goes in and comes out of `decide`; nobody else reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from scaler.policy.rules import Streak
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What replicas of this target were seen to carry, in requests a replica."""
+
+    carried: float = 0.0
+    """The most that ran in one replica."""
+    slots: float | None = None
+    """What runs in a replica while others wait: it takes no more. None until a replica was full."""
+    full_since: float | None = None
+    """Since when some replica has been full without a break."""
+
+
+@dataclass(slots=True)
+class State:
+    """The memory of one target. Times are of `Observation.time`."""
+
+    time: float | None = None
+    desired: int | None = None
+    smoothed: float | None = None
+    demand: float | None = None
+    """Last tick's demand, queue included."""
+    trend: tuple[tuple[float, float], ...] = ()
+    """(time, demand without the queue), thinned."""
+    up_window: tuple[tuple[float, int], ...] = ()
+    down_window: tuple[tuple[float, int], ...] = ()
+    """(time, want): candidates for the least and the highest want of the delay window."""
+    direction: int = 0
+    direction_since: float = 0.0
+    changes: tuple[tuple[float, int], ...] = ()
+    """(time, replicas added or removed), for step limits."""
+    streaks: tuple[Streak, ...] = ()
+    ruled: int | None = None
+    """The count that the rules moved so far, headroom not included."""
+    capacity: Capacity = Capacity()
+
+    def copy(self) -> State:
+        """Return a copy that the next tick may write on."""
+        return replace(self)
