@@ -148,9 +148,13 @@ class ControlPlane:
         return name
 
     def token(self, namespace: str, service_account: str) -> str:
-        """A token of a ServiceAccount, good for an hour, as its pods would get it."""
+        """A token of a ServiceAccount, good for a day."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 86_400},
+        }
         reply = self.api.post(path, json=request).raise_for_status()
         token: str = reply.json()["status"]["token"]
         return token
@@ -187,18 +191,25 @@ class ControlPlane:
         }
         path.write_text(yaml.safe_dump(config))
 
+    def _user(self, name: str, common_name: str) -> Path:
+        """A kubeconfig file of a program that Kubernetes knows by a user name of its own."""
+        path = self.folder / f"{name}.kubeconfig"
+        self.write_kubeconfig(path, certificate=self.authority.issue(name, common_name))
+        return path
+
     def _start_etcd(self) -> str:
         client, peer = (f"http://127.0.0.1:{self._ports.reserve('etcd')}" for _ in range(2))
         self.run(
             "etcd",
             [
                 toolchain.binary("etcd"),
+                "--name=local",
                 f"--data-dir={self.folder / 'etcd'}",
                 f"--listen-client-urls={client}",
                 f"--advertise-client-urls={client}",
                 f"--listen-peer-urls={peer}",
                 f"--initial-advertise-peer-urls={peer}",
-                f"--initial-cluster=default={peer}",
+                f"--initial-cluster=local={peer}",
                 "--unsafe-no-fsync",
                 "--log-level=warn",
             ],

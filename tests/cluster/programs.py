@@ -16,6 +16,7 @@ from typing import TypeVar
 GRACE_S = 2.0
 """From SIGTERM to SIGKILL, in seconds: kube-apiserver would wait a minute for its watches."""
 
+_NETWORK_PORT = 10250  # the kubelet's, which no pod has
 _T = TypeVar("_T")
 
 
@@ -136,6 +137,22 @@ class Ports:
         self._sockets.append(held)
         number: int = held.getsockname()[1]
         return number
+
+    def reserve_network(self) -> str:
+        """A network 127.x.0.0/16 that no other holder of a reservation on this machine has.
+
+        Held by one bound port of its last address. Raises ProgramError where all of them are taken.
+        """
+        for x in range(1, 255):
+            held = socket.socket()
+            try:
+                held.bind((f"127.{x}.255.254", _NETWORK_PORT))
+            except OSError:
+                held.close()
+                continue
+            self._sockets.append(held)
+            return f"127.{x}.0.0/16"
+        raise ProgramError("every network 127.x.0.0/16 is taken by another cluster on this machine")
 
     def release(self) -> None:
         """Gives every port back."""

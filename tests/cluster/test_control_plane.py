@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import signal
 import socket
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.programs import Program, ProgramError, wait_for
+from tests.cluster.cluster import STARTUP, Cluster
+from tests.cluster.control_plane import ControlPlane, Manifest
+from tests.cluster.programs import Ports, Program, ProgramError, wait_for
 
 pytestmark = pytest.mark.toolchain
 
@@ -25,12 +27,57 @@ def is_running(pid: int) -> bool:
     return state not in {"Z", "X"}
 
 
+def deployment(name: str, *, replicas: int, startup: str = "0s") -> Manifest:
+    labels = {"app": name}
+    container = {"name": "vllm", "image": "vllm", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    template = {
+        "metadata": {"labels": labels, "annotations": {STARTUP: startup}},
+        "spec": {"containers": [container]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def started_pods(cluster: Cluster, namespace: str, count: int) -> list[Manifest] | None:
+    """The namespace's pods once ``count`` of them run."""
+    pods = (cluster.get(f"/api/v1/namespaces/{namespace}/pods") or {})["items"]
+    return pods if [pod["status"]["phase"] for pod in pods] == ["Running"] * count else None
+
+
 def test_api_server_keeps_what_it_is_sent(api_server: ControlPlane, namespace: str) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
     api_server.apply(config, namespace=namespace)
     found = api_server.get(f"/api/v1/namespaces/{namespace}/configmaps/c")
     assert found is not None
     assert found["data"] == {"a": "1"}
+
+
+def test_pod_of_a_deployment_is_ready_after_its_start_up_time() -> None:
+    with Cluster() as cluster:
+        namespace = cluster.create_namespace()
+        cluster.apply(deployment("quick", replicas=3), namespace=namespace)
+        cluster.apply(deployment("endless", replicas=2, startup="24h"), namespace=namespace)
+        cluster.wait_for("3 ready pods", lambda: len(cluster.ready_pods(namespace)) == 3)
+
+        pods = cluster.wait_for("5 started pods", lambda: started_pods(cluster, namespace, 5))
+        addresses = {ipaddress.ip_address(pod["status"]["podIP"]) for pod in pods}
+        assert len(addresses) == 5
+        assert all(address in ipaddress.ip_network(cluster.pod_network) for address in addresses)
+        assert cluster.ready_pods(namespace, "app=endless") == []
+
+
+def test_two_clusters_on_a_machine_have_their_own_addresses() -> None:
+    one, other = Ports(), Ports()
+    try:
+        assert one.reserve_network() != other.reserve_network()
+        assert one.reserve("etcd") != other.reserve("etcd")
+    finally:
+        one.release()
+        other.release()
 
 
 def test_service_account_has_its_own_rights_and_no_more(api_server: ControlPlane, namespace: str) -> None:
