@@ -14,5 +14,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("toolchain") is None:
         return
     if (reason := toolchain.missing()) is not None:
-        end = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        end(reason)
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.keda import KedaCluster
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,21 @@ def api_server() -> Iterator[ControlPlane]:
 def namespace(api_server: ControlPlane) -> str:
     """A namespace of the shared API server for one test."""
     return api_server.create_namespace()
+
+
+@pytest.fixture(scope="session")
+def keda_cluster() -> Iterator[KedaCluster]:
+    """A cluster with KEDA; it is shared, so use a namespace of your own."""
+    with KedaCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def keda_namespace(keda_cluster: KedaCluster) -> Iterator[str]:
+    """A namespace of the shared cluster for one test; what the test made in it goes when the test ends."""
+    name = keda_cluster.create_namespace()
+    yield name
+    keda_cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,6 +49,7 @@ class ControlPlane:
         try:
             self.start()
         except BaseException:
+            self.keep_logs = True
             self.stop()
             raise
         return self

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import STARTUP, Cluster
+from tests.cluster.cluster import Cluster
 from tests.cluster.control_plane import ControlPlane, Manifest
 from tests.cluster.programs import Ports, Program, ProgramError, wait_for
+from tests.cluster.workloads import deployment
 
 pytestmark = pytest.mark.toolchain
 
@@ -25,21 +26,6 @@ def is_running(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state not in {"Z", "X"}
-
-
-def deployment(name: str, *, replicas: int, startup: str = "0s") -> Manifest:
-    labels = {"app": name}
-    container = {"name": "vllm", "image": "vllm", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-    template = {
-        "metadata": {"labels": labels, "annotations": {STARTUP: startup}},
-        "spec": {"containers": [container]},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
-    }
 
 
 def started_pods(cluster: Cluster, namespace: str, count: int) -> list[Manifest] | None:
