@@ -45,3 +45,7 @@ class State:
     def copy(self) -> State:
         """Return a copy that the next tick may write on."""
         return replace(self)
+
+    def under_new_settings(self) -> State:
+        """Return what stays true when the settings change: the count, its recent moves, the learned capacity."""
+        return State(desired=self.desired, changes=self.changes, capacity=self.capacity)

@@ -1,0 +1,27 @@
+"""One control loop for each target: discover, sample, measure, decide, remember; and explain."""
+
+from scaler.policy import SettingsError
+from scaler.targets.explain import story
+from scaler.targets.record import History, PodRecord, Record
+from scaler.targets.settings import KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
+from scaler.targets.target import GpuUse, Observer, Stale, Target, TargetState, World
+from scaler.targets.targets import Targets
+
+__all__ = [
+    "KEDA_KEYS",
+    "GpuUse",
+    "History",
+    "Observer",
+    "PodRecord",
+    "Record",
+    "SettingsError",
+    "Stale",
+    "Target",
+    "TargetState",
+    "Targets",
+    "TriggerSettings",
+    "World",
+    "parse_trigger",
+    "story",
+    "trigger_id",
+]

@@ -1,0 +1,185 @@
+"""All targets of a server: found by watch or by KEDA's first call, each with its own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from scaler.cluster.model import Discovery, ScaledObject
+from scaler.policy import SettingsError
+from scaler.policy.presets import policy_name
+from scaler.targets.settings import FROM_ENV, TriggerSettings, parse_trigger, trigger_id
+from scaler.targets.target import Target, World
+
+log = structlog.get_logger(__name__)
+
+FORGOTTEN_AFTER_S = 600.0
+"""How long a target that only RPCs named is kept without one; KEDA asks at least every few minutes."""
+
+Named = Mapping[str, Mapping[str, str]]
+EndpointDiscovery = Callable[[TriggerSettings], Discovery]
+"""Makes the discovery of a trigger with `endpoints`. Raises SettingsError where the operator does not allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    namespace: str
+    name: str
+    trigger: str
+
+    @property
+    def scaled_object(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+
+class Targets:
+    """The targets by ScaledObject and trigger. Nothing here waits but `run`."""
+
+    def __init__(self, world: World, policies: Named | None = None, endpoints: EndpointDiscovery | None = None) -> None:
+        self.world = world
+        self._policies = policies or {}
+        self._endpoints = endpoints
+        self._targets: dict[_Key, Target] = {}
+        self._errors: dict[_Key, SettingsError] = {}
+        self._watched: dict[tuple[str, str], set[str]] = {}
+        """Triggers of the ScaledObjects that the watch shows."""
+        self._loops: dict[Target, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def __iter__(self) -> Iterator[Target]:
+        return iter(sorted(self._targets.values(), key=lambda target: (target.namespace, target.name, target.trigger)))
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def find(self, namespace: str, name: str, metadata: Mapping[str, str]) -> Target:
+        """Return the target that KEDA names, and begin it when it is new.
+
+        Metadata that are invalid get the target that ran before them, with a warning. Raises SettingsError when
+        there was none.
+        """
+        key = _Key(namespace, name, trigger_id(metadata))
+        target = self._targets.get(key)
+        if target is None:
+            target = self._begin(key, metadata)
+        else:
+            target.invalid = ""
+        target.asked_at = self.world.monotonic()
+        return target
+
+    def get(self, namespace: str, name: str, trigger: str = "") -> Target:
+        """Return a target by name. Raises LookupError that says which there are."""
+        of_name = [t for t in self if (t.namespace, t.name) == (namespace, name)]
+        found = [t for t in of_name if trigger in ("", t.trigger)]
+        if len(found) == 1:
+            return found[0]
+        if of_name:
+            triggers = ", ".join(t.trigger for t in of_name)
+            raise LookupError(f"{namespace}/{name} has the triggers {triggers}: name one of them")
+        for key, error in self._errors.items():
+            if key.scaled_object == (namespace, name):
+                raise LookupError(f"{namespace}/{name} is not served, its trigger is invalid: {error}")
+        known = ", ".join(str(t) for t in list(self)[:10]) or "none yet"
+        raise LookupError(f"no target {namespace}/{name}; known are {known}")
+
+    def show(self, scaled_objects: Iterable[ScaledObject]) -> None:
+        """Take in the ScaledObjects that name this server, all of them: begin what is new, end what is gone."""
+        metadata = {
+            _Key(scaled_object.namespace, scaled_object.name, trigger_id(trigger.metadata)): trigger.metadata
+            for scaled_object in scaled_objects
+            for trigger in scaled_object.triggers
+            if not any(key.endswith(FROM_ENV) for key in trigger.metadata)  # only KEDA knows the values
+        }
+        before, self._watched = self._watched, {}
+        for key in metadata:
+            self._watched.setdefault(key.scaled_object, set()).add(key.trigger)
+        for key in metadata:
+            if key in self._targets:
+                self._targets[key].invalid = ""
+            elif key not in self._errors:
+                with suppress(SettingsError):  # remembered and logged; KEDA's call will be told
+                    self._begin(key, metadata[key])
+        for key in [*self._targets, *self._errors]:
+            if key in metadata or key.scaled_object not in before:
+                continue
+            self._errors.pop(key, None)
+            target = self._targets.get(key)
+            if target is not None and not (target.invalid and key.scaled_object in self._watched):
+                self._end(key)
+
+    async def run(self) -> None:
+        """Run every target's loop until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for target in list(self._targets.values()):
+                self._start(target)
+            while True:
+                await asyncio.sleep(FORGOTTEN_AFTER_S / 10)
+                self._forget()
+
+    def _begin(self, key: _Key, metadata: Mapping[str, str]) -> Target:
+        predecessor = self._predecessor(key)
+        try:
+            settings = parse_trigger(metadata, self._policies)
+            discovery = self._discovery(settings)
+        except SettingsError as error:
+            if key not in self._errors:
+                log.error("invalid trigger", target=f"{key.namespace}/{key.name}", problems=list(error.problems))
+            self._errors[key] = error
+            if predecessor is None:
+                raise
+            predecessor.invalid = f"the trigger's new metadata are invalid, the last valid ones stay in force: {error}"
+            return predecessor
+        target = Target(key.namespace, key.name, key.trigger, policy_name(metadata), settings, self.world, discovery)
+        if predecessor is not None:
+            target.succeed(predecessor)
+            predecessor.invalid = ""
+        self._targets[key] = target
+        self._start(target)
+        log.info("target begins", target=str(target), trigger=key.trigger, policy=target.policy_name)
+        return target
+
+    def _discovery(self, settings: TriggerSettings) -> Discovery | None:
+        if settings.endpoints is None:
+            return None
+        if self._endpoints is None:
+            raise SettingsError(
+                [f"endpoints: {settings.endpoints!r} is wrong (not allowed by this server); leave it out"]
+            )
+        return self._endpoints(settings)
+
+    def _predecessor(self, key: _Key) -> Target | None:
+        """Return the target that served this ScaledObject last, unless its own trigger still stands beside."""
+        shown = self._watched.get(key.scaled_object, set())
+        siblings = shown if key.trigger in shown else set()  # else the watch is behind KEDA, and tells nothing
+        candidates = (
+            target
+            for k, target in self._targets.items()
+            if k.scaled_object == key.scaled_object and k.trigger not in siblings
+        )
+        return max(candidates, key=lambda target: target.asked_at, default=None)
+
+    def _start(self, target: Target) -> None:
+        if self._group is not None:
+            phase = zlib.crc32(f"{target}/{target.trigger}".encode()) / 2**32
+            self._loops[target] = self._group.create_task(target.run(phase))
+
+    def _end(self, key: _Key) -> None:
+        target = self._targets.pop(key)
+        if task := self._loops.pop(target, None):
+            task.cancel()
+        log.info("target ends", target=str(target), trigger=key.trigger)
+
+    def _forget(self) -> None:
+        now = self.world.monotonic()
+        for key, target in list(self._targets.items()):
+            if key.scaled_object not in self._watched and now - target.asked_at > FORGOTTEN_AFTER_S:
+                self._end(key)
+        for key in list(self._errors):
+            if key.scaled_object not in self._watched:
+                del self._errors[key]
