@@ -1,6 +1,7 @@
 """One control loop for each target: discover, sample, measure, decide, remember; and explain."""
 
 from scaler.policy import SettingsError
+from scaler.targets.clock import Clock
 from scaler.targets.explain import story
 from scaler.targets.record import History, PodRecord, Record
 from scaler.targets.settings import KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
@@ -9,6 +10,7 @@ from scaler.targets.targets import Targets
 
 __all__ = [
     "KEDA_KEYS",
+    "Clock",
     "GpuUse",
     "History",
     "Observer",

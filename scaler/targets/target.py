@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -15,6 +14,7 @@ from scaler.cluster.model import Discovery, DiscoveryError, Phase, Pod, Workload
 from scaler.exposition.sample import Sample
 from scaler.policy import Limits, Observation, Replicas, State, decide
 from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
+from scaler.targets.clock import Clock
 from scaler.targets.load import LoadMeter
 from scaler.targets.record import History, PodRecord, Record
 from scaler.targets.settings import TriggerSettings
@@ -74,8 +74,7 @@ class World:
     shadow: bool = False
     """Decide and explain, but answer KEDA with the present count."""
     observers: list[Observer] = field(default_factory=list)
-    monotonic: Callable[[], float] = time.monotonic
-    utc: Callable[[], float] = time.time
+    clock: Clock = field(default_factory=Clock)
 
 
 class Target:
@@ -99,7 +98,7 @@ class Target:
         self.invalid = ""
         """What is wrong with newer metadata, while these go on."""
         self.history = History()
-        self.asked_at = world.monotonic()
+        self.asked_at = world.clock.monotonic()
         """When KEDA last asked (monotonic)."""
         self._world = world
         self._discovery = discovery or world.discovery
@@ -128,15 +127,13 @@ class Target:
 
     async def run(self, phase: float) -> None:
         """Tick every `metrics_interval_s` until cancelled; `phase` (0 to 1) spreads targets over the interval."""
-        interval = self.settings.metrics_interval_s
-        loop = asyncio.get_running_loop()
-        due = loop.time()
+        interval, clock = self.settings.metrics_interval_s, self._world.clock
+        due = clock.monotonic() + interval * phase
         await self._tick_safely()
-        due += interval * (1 + phase)
         while True:
-            await asyncio.sleep(max(0.0, due - loop.time()))
+            due = max(due + interval, clock.monotonic())  # ticks that were missed are not made up for
+            await clock.sleep(due - clock.monotonic())
             await self._tick_safely()
-            due = max(due + interval, loop.time())  # ticks that were missed are not made up for
 
     async def _tick_safely(self) -> None:
         try:
@@ -153,13 +150,13 @@ class Target:
         except DiscoveryError as error:
             self._failure = str(error)
             return
-        age = world.utc() - workload.seen_at
+        age = world.clock.utc() - workload.seen_at
         if age > self.settings.staleness_s:
             self._failure = f"the cluster was last seen {age:.0f}s ago"
             return
         self._start_up.see(workload.pods)
         outcomes = await self._sample(workload)
-        now, utc = world.monotonic(), world.utc()
+        now, utc = world.clock.monotonic(), world.clock.utc()
         observation = self._observe(workload, outcomes, now, utc)
         before = observation.replicas.requested
         if self._state is not None and self._state.desired is not None:
@@ -196,7 +193,7 @@ class Target:
         ]
         if not endpoints:
             return {}
-        deadline = self.settings.metrics_interval_s * _DEADLINE_SHARE
+        deadline = self._world.clock.real(self.settings.metrics_interval_s * _DEADLINE_SHARE)
         outcomes = await self._world.source.sample(endpoints, self._options, deadline)
         return {pod: _awake(outcome) for pod, outcome in outcomes.items()}
 
@@ -253,7 +250,7 @@ class Target:
 
     @property
     def active(self) -> bool:
-        """Whether going to zero could hurt. Raises Stale when it cannot be told: KEDA then leaves things as they are."""
+        """Whether going to zero could hurt. Raises Stale when it cannot be told: KEDA then keeps the count."""
         return self._fresh().decision.active
 
     def answer(self) -> float:
@@ -268,7 +265,7 @@ class Target:
         return self.latest
 
     def _stale(self) -> str:
-        now = self._world.monotonic()
+        now = self._world.clock.monotonic()
         if self._fresh_at is not None and now - self._fresh_at <= self.settings.staleness_s:
             return ""
         age = "ever" if self._fresh_at is None else f"for {now - self._fresh_at:.0f}s"

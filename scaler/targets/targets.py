@@ -69,7 +69,7 @@ class Targets:
             target = self._begin(key, metadata)
         else:
             target.invalid = ""
-        target.asked_at = self.world.monotonic()
+        target.asked_at = self.world.clock.monotonic()
         return target
 
     def get(self, namespace: str, name: str, trigger: str = "") -> Target:
@@ -98,12 +98,12 @@ class Targets:
         before, self._watched = self._watched, {}
         for key in metadata:
             self._watched.setdefault(key.scaled_object, set()).add(key.trigger)
-        for key in metadata:
+        for key, values in metadata.items():
             if key in self._targets:
                 self._targets[key].invalid = ""
             elif key not in self._errors:
                 with suppress(SettingsError):  # remembered and logged; KEDA's call will be told
-                    self._begin(key, metadata[key])
+                    self._begin(key, values)
         for key in [*self._targets, *self._errors]:
             if key in metadata or key.scaled_object not in before:
                 continue
@@ -119,7 +119,7 @@ class Targets:
             for target in list(self._targets.values()):
                 self._start(target)
             while True:
-                await asyncio.sleep(FORGOTTEN_AFTER_S / 10)
+                await self.world.clock.sleep(FORGOTTEN_AFTER_S / 10)
                 self._forget()
 
     def _begin(self, key: _Key, metadata: Mapping[str, str]) -> Target:
@@ -176,7 +176,7 @@ class Targets:
         log.info("target ends", target=str(target), trigger=key.trigger)
 
     def _forget(self) -> None:
-        now = self.world.monotonic()
+        now = self.world.clock.monotonic()
         for key, target in list(self._targets.items()):
             if key.scaled_object not in self._watched and now - target.asked_at > FORGOTTEN_AFTER_S:
                 self._end(key)
