@@ -141,7 +141,7 @@ class TargetSummary(_message.Message):
     """Why the state is not ACTIVE or IDLE; empty otherwise."""
     unknown_pods: _builtins.int
     last_change: _builtins.str
-    """The rule that made the last change of `desired`, and when (Unix seconds)."""
+    """Why `desired` changed last, `RULE: TEXT`, and when (Unix seconds); empty and 0 when it never did."""
     last_change_time: _builtins.float
     @_builtins.property
     def replicas(self) -> Global___Replicas:
@@ -418,7 +418,7 @@ class Explanation(_message.Message):
     time: _builtins.float
     """Unix time of the decision, seconds."""
     last_change: _builtins.str
-    """The rule that made the last change of `desired`, and when (Unix seconds)."""
+    """Why `desired` changed last, `RULE: TEXT`, and when (Unix seconds); empty and 0 when it never did."""
     last_change_time: _builtins.float
     story: _builtins.str
     """All of it as a short story."""

@@ -1,0 +1,63 @@
+"""`vllm-scaler explain NS/NAME`: the story of a target's latest decision, or of every one as it is made."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from scaler.cli import client
+from scaler.serving.protocol import insight_pb2 as pb
+
+
+def explain(
+    target: Annotated[str, typer.Argument(help="NAMESPACE/NAME of the ScaledObject.", metavar="NS/NAME")],
+    trigger: Annotated[
+        str, typer.Option(help="Which trigger, where the ScaledObject has several for this scaler.")
+    ] = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every decision until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, with --watch one line for each decision.")] = False,
+    server: client.Server = client.DEFAULT_SERVER,
+    tls: client.Tls = False,
+    ca_file: client.Ca = None,
+    cert_file: client.Cert = None,
+    key_file: client.Key = None,
+    server_name: client.ServerName = None,
+) -> None:
+    """Tell what the scaler saw, what it decided and why.
+
+    Everything comes from a running scaler (see `--server`); nothing is worked out here.
+    """
+    namespace, slash, name = target.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise typer.BadParameter(f"{target!r} is no NAMESPACE/NAME, such as serving/llama-70b")
+    ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger)
+    secret = client.credentials(tls, ca_file, cert_file, key_file)
+    with client.insight(server, secret, server_name) as stub:
+        if not watch:
+            _show([stub.Explain(ref, timeout=client.ANSWER_S)], as_json, indent=2)
+        elif as_json or not sys.stdout.isatty():
+            _show(stub.Watch(ref), as_json)
+        else:
+            _live(stub.Watch(ref))
+
+
+def _show(explanations: Iterable[pb.Explanation], as_json: bool, indent: int | None = None) -> None:
+    for explanation in explanations:
+        text = json.dumps(client.as_dict(explanation), indent=indent) if as_json else explanation.story
+        print(text, flush=True)
+
+
+def _live(explanations: Iterable[pb.Explanation]) -> None:
+    with Live(console=Console(), auto_refresh=False, vertical_overflow="ellipsis") as live:
+        for explanation in explanations:
+            live.update(Text(explanation.story), refresh=True)
+
+
+explain.__doc__ = f"{explain.__doc__}\n\n{client.EXIT_CODES}"

@@ -1,0 +1,79 @@
+"""`vllm-scaler targets`: everything that a running scaler serves, one line each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from scaler.cli import client
+from scaler.serving.protocol import insight_pb2 as pb
+
+
+def targets(
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON for machines.")] = False,
+    server: client.Server = client.DEFAULT_SERVER,
+    tls: client.Tls = False,
+    ca_file: client.Ca = None,
+    cert_file: client.Cert = None,
+    key_file: client.Key = None,
+    server_name: client.ServerName = None,
+) -> None:
+    """List the targets of a running scaler: replicas wanted and there, state, and the last change."""
+    secret = client.credentials(tls, ca_file, cert_file, key_file)
+    with client.insight(server, secret, server_name) as stub:
+        answer = stub.ListTargets(pb.ListTargetsRequest(namespace=namespace), timeout=client.ANSWER_S)
+    if as_json:
+        print(json.dumps(client.as_dict(answer)["targets"], indent=2))
+    elif not answer.targets:
+        where = f" in namespace {namespace}" if namespace else ""
+        print(f"no targets{where} yet: a target begins when a ScaledObject names this scaler or KEDA first calls")
+    else:
+        Console().print(_table(list(answer.targets)))
+
+
+def _table(found: list[pb.TargetSummary]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("TARGET", "POLICY", "STATE"):
+        table.add_column(title, no_wrap=True)
+    for title in ("WANTED", "READY", "STARTING", "UNKNOWN", "MIN", "MAX"):
+        table.add_column(title, justify="right")
+    table.add_column("LAST CHANGE, OR WHAT IS WRONG")
+    triggers = Counter((target.namespace, target.name) for target in found)
+    for target in found:
+        name = f"{target.namespace}/{target.name}"
+        trigger = f" ({target.trigger})" if triggers[target.namespace, target.name] > 1 else ""
+        table.add_row(
+            escape(name + trigger), escape(target.policy), _state(target), *_counts(target), escape(_note(target))
+        )
+    return table
+
+
+def _state(target: pb.TargetSummary) -> str:
+    colour = {pb.ACTIVE: "green", pb.STALE: "red", pb.INVALID: "red", pb.WAITING: "yellow"}.get(target.state, "dim")
+    return f"[{colour}]{pb.State.Name(target.state).lower()}[/]"
+
+
+def _counts(target: pb.TargetSummary) -> tuple[str, ...]:
+    if not target.HasField("replicas"):
+        return ("–",) * 6
+    r = target.replicas
+    return tuple(str(n) for n in (r.desired, r.ready, r.starting, target.unknown_pods, r.minimum, r.maximum))
+
+
+def _note(target: pb.TargetSummary) -> str:
+    if wrong := [text for text in (target.reason, *target.warnings) if text]:
+        return "; ".join(wrong)
+    if not target.last_change:
+        return "no change yet"
+    return f"{max(0.0, time.time() - target.last_change_time):.0f} s ago: {target.last_change}"
+
+
+targets.__doc__ = f"{targets.__doc__}\n\n{client.EXIT_CODES}"

@@ -1,0 +1,134 @@
+"""What every RPC gets, whatever its service: a deadline, errors as status codes, a measured time, and an OK end.
+
+One interceptor does it, so that servicers hold nothing but their few lines of translation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import grpc
+import structlog
+
+from scaler.serving.metrics import RpcMetrics
+from scaler.targets import SettingsError, Stale
+
+log = structlog.get_logger(__name__)
+
+DEADLINE_S = 3.0
+"""The longest a unary call may take. KEDA sets no deadline of its own, and a call that hangs blocks its loops."""
+
+STREAM_LIFE_S = 30 * 60.0
+"""After this long a stream ends with OK, and KEDA opens it anew. Were it ended by the connection's own end, KEDA
+would take that for a failure and stay away for up to a minute."""
+
+LONGEST_MESSAGE = 2000
+"""Characters of a status message: it travels in the trailers, which HTTP/2 peers bound at about 8 KB."""
+
+Handler = Any
+"""A grpc.RpcMethodHandler."""
+
+
+class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic only in the stub
+    """Wraps every unary and every server-streaming method, each once."""
+
+    def __init__(self, metrics: RpcMetrics, stopping: asyncio.Event, deadline_s: float = DEADLINE_S) -> None:
+        self._metrics = metrics
+        self._stopping = stopping
+        self._deadline_s = deadline_s
+        self._guarded: dict[str, Handler] = {}
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """The method's guarded handler; None, which answers UNIMPLEMENTED, for one that no service has."""
+        method = handler_call_details.method
+        if method not in self._guarded:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return None
+            self._guarded[method] = self._guard(method.removeprefix("/"), handler)
+        return self._guarded[method]
+
+    def _guard(self, method: str, handler: Handler) -> Handler:
+        coders = {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
+        if handler.unary_unary:
+            return grpc.unary_unary_rpc_method_handler(self._unary(method, handler.unary_unary), **coders)
+        if handler.unary_stream:
+            return grpc.unary_stream_rpc_method_handler(self._stream(method, handler.unary_stream), **coders)
+        return handler  # reflection, whose client says when its stream ends
+
+    def _unary(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        async def guarded(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            started = time.perf_counter()
+            code = grpc.StatusCode.CANCELLED
+            try:
+                async with asyncio.timeout(self._deadline_s):
+                    answer = await call(request, context)
+                code = grpc.StatusCode.OK
+                return answer
+            except grpc.aio.AbortError:
+                code = context.code()
+                raise
+            except Exception as error:
+                code, text = self._status(method, error)
+                await context.abort(code, text)
+            finally:
+                self._metrics.observe(method, code, time.perf_counter() - started)
+
+        return guarded
+
+    def _stream(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+            if not inspect.isasyncgenfunction(call):
+                await call(request, context)
+                return
+            async for message in call(request, context):
+                await context.write(message)
+
+        async def guarded(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+            try:
+                await _until(self._stopping, answer(request, context), STREAM_LIFE_S)
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:
+                await context.abort(*self._status(method, error))
+
+        return guarded
+
+    def _status(self, method: str, error: Exception) -> tuple[grpc.StatusCode, str]:
+        """The status code and the text that tell a client about an error."""
+        match error:
+            case SettingsError():
+                code, text = grpc.StatusCode.INVALID_ARGUMENT, str(error)
+            case Stale():
+                code, text = grpc.StatusCode.UNAVAILABLE, str(error)
+            case TimeoutError():
+                code = grpc.StatusCode.DEADLINE_EXCEEDED
+                text = f"{method} took longer than the server's deadline of {self._deadline_s:g} s"
+            case _:
+                log.error("rpc failed", method=method, exc_info=error)
+                code, text = grpc.StatusCode.INTERNAL, f"a fault inside the scaler, see its log: {error!r}"
+        return code, text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+
+async def _until(stopping: asyncio.Event, work: Coroutine[Any, Any, None], life_s: float) -> None:
+    """Run `work` to its end, or until `stopping` is set, or for `life_s` seconds."""
+    tasks = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait(tasks, timeout=life_s, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

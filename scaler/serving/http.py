@@ -1,0 +1,49 @@
+"""The HTTP side: the scaler's own metrics for Prometheus, and the answers to the kubelet's probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+
+class HttpSide:
+    """The aiohttp application of the HTTP port, and the routes that it starts with."""
+
+    def __init__(self, registry: CollectorRegistry, not_ready: Callable[[], str]) -> None:
+        """`not_ready` says why the scaler is not ready to be asked; empty when it is."""
+        self._registry = registry
+        self._not_ready = not_ready
+        self.app = web.Application()
+        self.app.add_routes(
+            [
+                web.get("/metrics", self._metrics),
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+            ]
+        )
+        self._runner = web.AppRunner(self.app, access_log=None, shutdown_timeout=2.0)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, on a free port when `port` is 0; returns the port. Raises OSError when it cannot be had."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Answer what was asked, then close the port."""
+        await self._runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        reason = self._not_ready()
+        return web.Response(text=f"{reason or 'ok'}\n", status=503 if reason else 200)

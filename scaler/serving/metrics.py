@@ -1,0 +1,155 @@
+"""The scaler's own metrics. What is known of targets is read from them at the moment of the scrape.
+
+So nothing has to be kept up to date, and the series of a target go when the target goes. Families:
+
+| name | labels | meaning |
+|---|---|---|
+| `vllm_scaler_desired_replicas` | target | replica count that was decided |
+| `vllm_scaler_demand_replicas` | target, `signal` | replicas that one demand signal asks for, a real number |
+| `vllm_scaler_emission` | target | metric value given to KEDA |
+| `vllm_scaler_requested_replicas` | target | `spec.replicas` of the scale target |
+| `vllm_scaler_ready_replicas` | target | pods that serve |
+| `vllm_scaler_starting_replicas` | target | pods on the way |
+| `vllm_scaler_terminating_replicas` | target | pods that drain |
+| `vllm_scaler_unschedulable_replicas` | target | pods that no node takes |
+| `vllm_scaler_unknown_pods` | target | ready pods that could not be read |
+| `vllm_scaler_waiting_requests` | target | requests that wait, absent when unknown |
+| `vllm_scaler_running_requests` | target | requests in running batches, absent when unknown |
+| `vllm_scaler_decision_time_seconds` | target | Unix time of the latest decision |
+| `vllm_scaler_target_state` | target, `state` | 1 for the state that the target is in |
+| `vllm_scaler_changes_total` | target, `rule` | changes of the desired count, by the rule that made them |
+| `vllm_scaler_pod_reads_total` | target, `outcome` | pods read: `read` or `unknown` |
+| `vllm_scaler_rpc_duration_seconds` | `method`, `code` | histogram of the time that unary calls take |
+
+The labels of a target are `namespace`, `scaled_object` and `trigger`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import grpc
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from scaler.cluster.model import Workload
+from scaler.exposition.sample import Sample
+from scaler.sources.source import Unknown
+from scaler.targets import Record, Target
+
+RPC_BUCKETS_S = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0)
+
+Outcomes = Mapping[str, Sample | Unknown]
+
+TARGET_LABELS = ("namespace", "scaled_object", "trigger")
+
+Value = Callable[[Record], float | None]
+"""A value of a decision; None when it is unknown, and then there is no sample."""
+
+VALUES: Mapping[str, tuple[str, Value]] = {
+    "desired_replicas": ("Replica count that was decided", lambda r: r.decision.desired),
+    "emission": ("Metric value given to KEDA", lambda r: r.emission),
+    "requested_replicas": (
+        "spec.replicas of the scale target",
+        lambda r: r.observation.replicas.requested,
+    ),
+    "ready_replicas": ("Pods that serve", lambda r: r.observation.replicas.ready),
+    "starting_replicas": ("Pods on the way", lambda r: r.observation.replicas.starting),
+    "terminating_replicas": ("Pods that drain", lambda r: r.observation.replicas.terminating),
+    "unschedulable_replicas": ("Pods that no node takes", lambda r: r.observation.replicas.unschedulable),
+    "unknown_pods": ("Ready pods that could not be read", lambda r: len(r.observation.load.unknown)),
+    "waiting_requests": ("Requests that wait", lambda r: r.observation.load.waiting),
+    "running_requests": ("Requests in running batches", lambda r: r.observation.load.running),
+    "decision_time_seconds": ("Unix time of the latest decision", lambda r: r.time),
+}
+
+
+class RpcMetrics:
+    """How long unary calls take, by method and status code."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._durations = Histogram(
+            "vllm_scaler_rpc_duration_seconds",
+            "Time that unary calls take",
+            ("method", "code"),
+            buckets=RPC_BUCKETS_S,
+            registry=registry,
+        )
+
+    def observe(self, method: str, code: grpc.StatusCode, seconds: float) -> None:
+        """Count a call that took `seconds`."""
+        self._durations.labels(method, code.name).observe(seconds)
+
+
+@dataclass(slots=True)
+class _Counts:
+    changes: Counter[str] = field(default_factory=Counter)
+    reads: Counter[str] = field(default_factory=Counter)
+
+
+class TargetMetrics(Collector):
+    """The families of targets: made from their latest decisions at each scrape, but for what has to be counted."""
+
+    def __init__(self, targets: Iterable[Target]) -> None:
+        self._targets = targets
+        self._counts: WeakKeyDictionary[Target, _Counts] = WeakKeyDictionary()
+
+    def note(self, target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG002
+        """Count what a tick brought; an observer of the targets' world."""
+        counts = self._counts.setdefault(target, _Counts())
+        if record.decision.desired != record.before:
+            counts.changes[record.decision.reason.partition(":")[0]] += 1
+        unknown = sum(isinstance(outcome, Unknown) for outcome in outcomes.values())
+        counts.reads["unknown"] += unknown
+        counts.reads["read"] += len(outcomes) - unknown
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each value, and in it the samples of every target."""
+        targets = list(self._targets)
+        for name, (text, value) in VALUES.items():
+            family = GaugeMetricFamily(f"vllm_scaler_{name}", text, labels=TARGET_LABELS)
+            for target in targets:
+                if target.latest and (found := value(target.latest)) is not None:
+                    family.add_metric(_labels(target), found)
+            yield family
+        yield from self._labelled(targets)
+
+    def _labelled(self, targets: Iterable[Target]) -> Iterator[Metric]:
+        demand = GaugeMetricFamily(
+            "vllm_scaler_demand_replicas",
+            "Replicas that one demand signal asks for",
+            labels=(*TARGET_LABELS, "signal"),
+        )
+        state = GaugeMetricFamily(
+            "vllm_scaler_target_state",
+            "1 for the state that the target is in",
+            labels=(*TARGET_LABELS, "state"),
+        )
+        changes = CounterMetricFamily(
+            "vllm_scaler_changes",
+            "Changes of the desired count, by the rule that made them",
+            labels=(*TARGET_LABELS, "rule"),
+        )
+        reads = CounterMetricFamily(
+            "vllm_scaler_pod_reads", "Pods read, and pods that could not be", labels=(*TARGET_LABELS, "outcome")
+        )
+        for target in targets:
+            labels = _labels(target)
+            counts = self._counts.get(target, _Counts())
+            state.add_metric((*labels, target.state.value), 1.0)
+            for family, values in (
+                (demand, target.latest.decision.demand if target.latest else {}),
+                (changes, counts.changes),
+                (reads, counts.reads),
+            ):
+                for label, value in values.items():
+                    family.add_metric((*labels, label), value)
+        yield from (demand, state, changes, reads)
+
+
+def _labels(target: Target) -> tuple[str, str, str]:
+    return target.namespace, target.name, target.trigger
