@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Reading:
     """Counters since the engine's start, named in `COUNTERS`."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     """Latency histograms in seconds, named in `HISTOGRAMS`."""
-    unknown: Mapping[str, str] = field(default=NOTHING)
+    unknown: Mapping[str, str] = field(default_factory=dict)
     """Name → why the value could not be had."""
 
 
