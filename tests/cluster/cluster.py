@@ -24,12 +24,16 @@ class Cluster(ControlPlane):
     test can listen on it and so be the pod.
     """
 
-    def start(self) -> None:
-        """Returns when the node is ready and the controllers work."""
-        super().start()
+    def launch(self) -> None:
+        """Starts controllers, scheduler and kwok, and registers a node."""
+        super().launch()
         self.pod_network = self._ports.reserve_network()
         self._start_controllers()
         self._start_kwok()
+
+    def wait_until_ready(self) -> None:
+        """Returns when the node is ready and the controllers work."""
+        super().wait_until_ready()
         self.wait_for("a ready node", self._node_is_ready)
         self.wait_for("working controllers", lambda: self.get("/api/v1/namespaces/default/serviceaccounts/default"))
 

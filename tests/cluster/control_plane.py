@@ -44,6 +44,9 @@ class ControlPlane:
         self.programs: dict[str, Program] = {}
         self.keep_logs = False
         self.authority = Authority(self.folder / "pki", "kubernetes")
+        admin = self.authority.issue("admin", "kubernetes-admin", organization="system:masters")
+        self.write_kubeconfig(self.kubeconfig, certificate=admin)
+        self.api = self._client(admin)
 
     def __enter__(self) -> Self:
         try:
@@ -60,17 +63,23 @@ class ControlPlane:
         self.stop()
 
     def start(self) -> None:
-        """Returns when the API server is ready. Raises ProgramError, ToolchainError or TimeoutError."""
-        admin = self.authority.issue("admin", "kubernetes-admin", organization="system:masters")
-        self.write_kubeconfig(self.kubeconfig, certificate=admin)
-        self.api = self._client(admin)
+        """Returns when everything is ready. Raises ProgramError, ToolchainError or TimeoutError."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Starts the programs; waits only for the API server, which all others need."""
         etcd_url = self._start_etcd()
         self._start_api_server(etcd_url)
         self.wait_for("a ready API server", self.is_ready)
 
+    def wait_until_ready(self) -> None:
+        """Returns when the launched programs do their work."""
+
     def stop(self) -> None:
         """Stops every program and removes the folder."""
         stop_all(reversed(self.programs.values()))
+        self.api.close()
         self._ports.release()
         if not self.keep_logs:
             self.remove()

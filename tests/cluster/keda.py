@@ -29,9 +29,9 @@ _RIGHTS = (
 class KedaCluster(Cluster):
     """ScaledObjects work: give a trigger's scaler by a loopback address, since no Service name resolves."""
 
-    def start(self) -> None:
-        """Returns when KEDA reconciles, its metrics API is available and its webhooks answer."""
-        super().start()
+    def launch(self) -> None:
+        """Installs KEDA's definitions and rights, and starts its programs."""
+        super().launch()
         manifests = toolchain.module_dir("keda") / "config"
         self.apply_crds(manifests / "crd" / "bases")
         self.kubectl("apply", "--server-side", *(f"--filename={manifests / file}" for file in _RIGHTS))
@@ -41,12 +41,16 @@ class KedaCluster(Cluster):
         server = keda_ca.issue("tls", "keda", hosts=("localhost", "127.0.0.1", *services))
 
         metrics_service = self._ports.reserve("keda-operator")
-        probes = [
+        self._probes = [
             self._start_operator(kubeconfig, server, metrics_service),
             self._start_webhooks(kubeconfig, server, keda_ca, manifests),
         ]
         self._start_adapter(kubeconfig, server, keda_ca, metrics_service)
-        self.wait_for("a ready operator and webhooks", lambda: all(map(_answers, probes)))
+
+    def wait_until_ready(self) -> None:
+        """Returns when KEDA reconciles, its metrics API is available and its webhooks answer."""
+        super().wait_until_ready()
+        self.wait_for("a ready operator and webhooks", lambda: all(map(_answers, self._probes)))
         self.wait_for(f"the API {_METRICS_API}", self._metrics_api_is_available)
 
     def _start_operator(self, kubeconfig: Path, server: KeyPair, metrics_service: int) -> str:

@@ -28,6 +28,10 @@ def is_running(pid: int) -> bool:
     return state not in {"Z", "X"}
 
 
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def started_pods(cluster: Cluster, namespace: str, count: int) -> list[Manifest] | None:
     """The namespace's pods once ``count`` of them run."""
     pods = (cluster.get(f"/api/v1/namespaces/{namespace}/pods") or {})["items"]
@@ -114,7 +118,7 @@ def test_programs_die_with_the_process_that_started_them(tmp_path: Path) -> None
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        assert is_running(child)
+        wait_for("the child's own program", lambda: command(child) == "sleep", timeout_s=30)
         parent.kill()
     wait_for("the end of the child", lambda: not is_running(child), timeout_s=10)
 

@@ -95,5 +95,5 @@ def test_webhook_refuses_a_second_scaled_object_for_the_same_target(
     first = scaled_object("vllm", address)
     second = {**first, "metadata": {"name": "second"}}
     keda_cluster.apply(first, namespace=keda_namespace)
-    with pytest.raises(RuntimeError, match="already managed by the ScaledObject 'vllm'"):
+    with pytest.raises(RuntimeError, match=r"the workload 'vllm' .* is already managed by"):
         keda_cluster.apply(second, namespace=keda_namespace)
