@@ -13,25 +13,38 @@ TARGET_USE = 0.8
 """Share of its slots that a replica should use: the rest takes what arrives between two decisions."""
 
 
+_ENOUGH_KV = 0.05
+"""Use of the KV cache from which on the requests that run tell how many would fill it."""
+_AVERAGING = 0.05
+"""Weight of the newest estimate of that room: contexts grow while requests run."""
+
+
 def learn(capacity: Capacity, observation: Observation) -> Capacity:
     """Return what is known of a replica's capacity after this observation."""
     load = observation.load
-    carried = max(capacity.carried, load.most_running or 0.0)
+    carried, slots, room = max(capacity.carried, load.most_running or 0.0), capacity.slots, capacity.room
+    if load.running and load.known and load.kv_cache_usage is not None and load.kv_cache_usage >= _ENOUGH_KV:
+        estimate = load.running / load.known / load.kv_cache_usage
+        room = estimate if room is None else room + _AVERAGING * (estimate - room)
     if load.full_running is None:
-        return Capacity(carried, capacity.slots)
+        return Capacity(carried, slots, room)
     since = observation.time if capacity.full_since is None else capacity.full_since
-    slots = capacity.slots
     if observation.time - since >= _BELIEVED_S:
         full = max(1.0, load.full_running)
         slots = full if slots is None or full > slots else slots + _FORGETTING * (full - slots)
-    return Capacity(carried, slots, since)
+    return Capacity(carried, slots, room, since)
 
 
-def target_ongoing(capacity: Capacity) -> float:
-    """Return the ongoing requests that one replica should have; at least 1.
+def target_ongoing(capacity: Capacity) -> tuple[float, str]:
+    """Return the ongoing requests that one replica should have, at least 1, and what says so.
 
-    Until a replica was seen full, what it carried without a queue is what it can carry.
+    Until a replica was seen full, only what one carried without a queue is known to be good; and a full KV cache
+    stops a replica as surely as full slots.
     """
+    known = [(capacity.carried, "the most that one carried so far")]
     if capacity.slots is not None:
-        return max(1.0, TARGET_USE * capacity.slots)
-    return max(1.0, capacity.carried)
+        known = [(TARGET_USE * capacity.slots, f"{TARGET_USE:.0%} of its {capacity.slots:.3g} slots")]
+    if capacity.room is not None:
+        known.append((TARGET_USE * capacity.room, f"{TARGET_USE:.0%} of the {capacity.room:.3g} its KV cache holds"))
+    target, source = min(known)
+    return max(1.0, target), source

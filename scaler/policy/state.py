@@ -15,6 +15,8 @@ class Capacity:
     """The most that ran in one replica."""
     slots: float | None = None
     """What runs in a replica while others wait: it takes no more. None until a replica was full."""
+    room: float | None = None
+    """What would fill a replica's KV cache, going by those that run. None until the cache was seen in use."""
     full_since: float | None = None
     """Since when some replica has been full without a break."""
 

@@ -91,7 +91,7 @@ def _rules(draft: Draft) -> float:
     """
     settings, observation, state = draft.settings, draft.observation, draft.state
     values = rule_values(settings, state.capacity, observation)
-    pending = observation.replicas.starting + observation.replicas.unschedulable
+    pending = _pending(draft)
     streaks = state.streaks or (Streak(),) * len(settings.rules)
     base = _without_headroom(draft) if state.ruled is None else state.ruled
     advanced, up, down = [], base, base
@@ -268,8 +268,7 @@ def _allowed(limit: StepLimit, sign: int, draft: Draft) -> int:
 
 def credit(draft: Draft) -> None:
     """Do not ask again for a queue that pods on the way will take."""
-    replicas = draft.observation.replicas
-    pending = replicas.starting + replicas.unschedulable
+    pending = _pending(draft)
     if not draft.settings.starting_credit or draft.settings.rules or pending == 0 or draft.want <= draft.base:
         return
     credited = min(float(pending), draft.backlog)
@@ -323,6 +322,12 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     hold,
     bounds,
 )
+
+
+def _pending(draft: Draft) -> int:
+    """Replicas on the way: those that start, and those that were asked for and are not even there yet."""
+    replicas = draft.observation.replicas
+    return max(0, replicas.starting + replicas.unschedulable, draft.base - replicas.ready)
 
 
 def _pods(count: int) -> str:

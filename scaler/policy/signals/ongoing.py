@@ -32,8 +32,8 @@ def learned_demand(settings: PolicySettings, capacity: Capacity, observation: Ob
     """Demand by the capacity that replicas were seen to have (or by `max_num_seqs` where it is given)."""
     if settings.max_num_seqs is not None:
         capacity = Capacity(slots=settings.max_num_seqs)
-    source = "most it carried so far" if capacity.slots is None else f"80% of its {capacity.slots:.3g} slots"
-    return _demand(observation, target_ongoing(capacity), f" ({source})")
+    target, source = target_ongoing(capacity)
+    return _demand(observation, target, f" ({source})")
 
 
 def _demand(observation: Observation, target: float, source: str) -> Demand | None:

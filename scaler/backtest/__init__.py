@@ -1,0 +1,1 @@
+"""The plant: what Kubernetes does with a decision, in simulated time."""
