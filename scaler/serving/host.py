@@ -57,7 +57,7 @@ class Host:
         grpc_port = await self._server.start(self._ports.grpc, credentials)
         self.grpc_address = self._ports.grpc.with_port(grpc_port)
         try:
-            http_port = await self._http.start(self._ports.http.host, self._ports.http.port)
+            http_port = await self._http.start(self._ports.http)
         except OSError:
             await self._server.stop()
             raise

@@ -8,6 +8,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from scaler.serving.address import Address
+
 
 class HttpSide:
     """The aiohttp application of the HTTP port, and the routes that it starts with."""
@@ -26,11 +28,14 @@ class HttpSide:
         )
         self._runner = web.AppRunner(self.app, access_log=None, shutdown_timeout=2.0)
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen, on a free port when `port` is 0; returns the port. Raises OSError when it cannot be had."""
+    async def start(self, address: Address) -> int:
+        """Listen; returns the port. Raises OSError when it cannot be had."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
-        await site.start()
+        try:
+            await web.TCPSite(self._runner, address.host, address.port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise OSError(f"cannot listen on {address} for HTTP: {error.strerror}") from error
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:

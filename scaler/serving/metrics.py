@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import grpc
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -40,6 +40,8 @@ from scaler.cluster.model import Workload
 from scaler.exposition.sample import Sample
 from scaler.sources.source import Unknown
 from scaler.targets import Record, Target
+
+disable_created_metrics()  # a series more for each histogram, of use to nobody
 
 RPC_BUCKETS_S = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0)
 
