@@ -115,5 +115,22 @@ PARTS: Mapping[str, Part] = {
             },
             stamps=("github.com/kedacore/keda/v2/version.Version={version}",),
         ),
+        Part(
+            name="prometheus",
+            module="github.com/prometheus/prometheus",
+            programs={
+                program: f"github.com/prometheus/prometheus/cmd/{program}" for program in ("prometheus", "promtool")
+            },
+        ),
+        Part(
+            name="kuberay",
+            module="github.com/ray-project/kuberay/ray-operator",
+            programs={"kuberay": "github.com/ray-project/kuberay/ray-operator"},
+        ),
+        Part(  # with its kwok provider: a real node autoscaler whose nodes are kwok's
+            name="karpenter",
+            module="sigs.k8s.io/karpenter",
+            programs={"karpenter": "sigs.k8s.io/karpenter/kwok"},
+        ),
     )
 }
