@@ -1,0 +1,133 @@
+"""`vllm-scaler explain` and `vllm-scaler targets` against a running scaler."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import grpc
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from scaler.cli import client
+from scaler.cli.explain import explain
+from scaler.cli.targets import targets
+from scaler.serving.host import Host
+from scaler.serving.tls import TlsFiles
+from tests.cluster.certificates import Authority
+from tests.protocol.world import Fleet, Keda, hosted, until
+
+app = typer.Typer()
+app.command()(explain)
+app.command()(targets)
+
+
+async def _run(*words: str, host: Host | None = None) -> Result:
+    server = ("--server", str(host.grpc_address)) if host else ()
+    return await asyncio.to_thread(CliRunner().invoke, app, [*words, *server])
+
+
+async def test_explain_tells_the_story(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.waiting = 45
+    await keda.metric()
+    result = await _run("explain", "serving/llama", host=host)
+    assert result.exit_code == 0
+    assert "serving/llama" in result.stdout
+    assert "45 waiting" in result.stdout
+
+
+async def test_explain_for_machines_keeps_unknown_apart_from_zero(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.ready, fleet.starting = 1, 1
+    await keda.metric()
+    told = json.loads((await _run("explain", "serving/llama", "--json", host=host)).stdout)
+    assert told["replicas"]["terminating"] == 0
+    ready, starting = told["pods"]
+    assert ready["waiting"] == 0
+    assert "waiting" not in starting
+
+
+async def test_watch_prints_decisions_until_the_server_stops(fleet: Fleet) -> None:
+    async with hosted(fleet) as host:
+        async with grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+            await Keda(channel).metric()
+        watching = asyncio.create_task(_run("explain", "serving/llama", "--watch", "--json", host=host))
+        asked = fleet.asked
+        await until(lambda: fleet.asked > asked + 5, "some ticks")
+    result = await watching
+    assert result.exit_code == 0
+    times = [json.loads(line)["time"] for line in result.stdout.splitlines()]
+    assert len(times) >= 2
+    assert times == sorted(times)
+
+
+async def test_an_unknown_target_is_named_with_those_that_are_known(host: Host, keda: Keda) -> None:
+    await keda.metric()
+    result = await _run("explain", "serving/qwen", host=host)
+    assert result.exit_code == client.NO_TARGET
+    assert "serving/llama" in result.output
+
+
+async def test_a_target_without_a_decision_says_why(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.missing = "no such ScaledObject"
+    await keda.refusal(Keda.metric)
+    result = await _run("explain", "serving/llama", host=host)
+    assert result.exit_code == client.NO_DECISION
+    assert "no such ScaledObject" in result.output
+
+
+async def test_without_a_server_it_says_what_to_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "CONNECT_S", 0.2)
+    result = await _run("targets", "--server", "127.0.0.1:1")
+    assert result.exit_code == client.NO_SERVER
+    assert "no scaler answers at 127.0.0.1:1" in result.output
+    assert "port-forward" in result.output
+
+
+@pytest.mark.parametrize("word", ["llama", "serving/", "/llama", "a/b/c"])
+async def test_a_target_is_namespace_and_name(word: str) -> None:
+    result = await _run("explain", word)
+    assert result.exit_code == 2
+    assert "NAMESPACE/NAME" in result.output
+
+
+async def test_targets_are_a_table_for_people(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.waiting = 45
+    await keda.metric()
+    result = await _run("targets", host=host)
+    assert result.exit_code == 0
+    assert "serving/llama" in result.stdout
+    assert "active" in result.stdout
+
+
+async def test_targets_are_json_for_machines(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.waiting = 45
+    await keda.metric()
+    (target,) = json.loads((await _run("targets", "--json", host=host)).stdout)
+    assert (target["name"], target["state"], target["replicas"]["desired"]) == ("llama", "ACTIVE", 5)
+
+
+async def test_no_targets_yet_is_said_and_no_error(host: Host) -> None:
+    result = await _run("targets", host=host)
+    assert result.exit_code == 0
+    assert "no targets" in result.stdout
+
+
+async def test_mutual_tls_needs_the_clients_certificate(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "CONNECT_S", 2.0)
+    authority = Authority(tmp_path, "test")
+    server, mine = authority.issue("server", "scaler", hosts=["vllm-scaler.keda"]), authority.issue("mine", "me")
+    files = TlsFiles(server.certificate, server.key, authority.certificate)
+    async with hosted(fleet, tls=files) as host:
+        trust = ("--ca-file", str(authority.certificate), "--server-name", "vllm-scaler.keda")
+        mutual = ("--cert-file", str(mine.certificate), "--key-file", str(mine.key))
+        assert (await _run("targets", *trust, *mutual, host=host)).exit_code == 0
+        assert (await _run("targets", *trust, host=host)).exit_code == client.NO_SERVER
+        plain = await _run("targets", host=host)
+        assert plain.exit_code == client.NO_SERVER
+        assert "add --tls or --ca-file" in plain.output
+    assert (await _run("targets", *mutual[:2])).exit_code == 2
