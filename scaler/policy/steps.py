@@ -71,7 +71,7 @@ def signals(draft: Draft) -> None:
             draft.say("signals", f"{name}: unknown")
             continue
         draft.demand[name] = demand.replicas
-        draft.say("signals", f"{name}: {demand.replicas:.3g} replicas, {demand.text}")
+        draft.say("signals", f"{name}: {demand.replicas:.2f} replicas, {demand.text}")
         if best is None or demand.replicas > best.replicas:
             best = demand
     if best is not None:
@@ -147,7 +147,7 @@ def smooth(draft: Draft) -> None:
     unsmoothed, draft.want = draft.want, weight * draft.want + (1 - weight) * before
     state.smoothed = draft.want
     if ceil(unsmoothed) != ceil(draft.want):
-        draft.say("smooth", f"{unsmoothed:.3g} → {draft.want:.3g} with smoothing factor {alpha:g}")
+        draft.say("smooth", f"{unsmoothed:.2f} → {draft.want:.2f} with smoothing factor {alpha:g}")
 
 
 def look_ahead(draft: Draft) -> None:
@@ -182,7 +182,7 @@ def factors(draft: Draft) -> None:
     before, draft.want = draft.want, ready + factor * delta
     if ceil(before) < ready and ceil(draft.want) == ready:
         draft.want = float(ready - 1)
-    draft.say("factors", f"{before:.3g} → {draft.want:.3g}: {factor:g} × the distance from {ready} ready")
+    draft.say("factors", f"{before:.2f} → {draft.want:.2f}: {factor:g} × the distance from {ready} ready")
 
 
 def headroom(draft: Draft) -> None:

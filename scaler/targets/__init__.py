@@ -5,7 +5,7 @@ from scaler.targets.clock import Clock
 from scaler.targets.explain import story
 from scaler.targets.record import History, PodRecord, Record
 from scaler.targets.settings import KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
-from scaler.targets.target import GpuUse, Observer, Stale, Target, TargetState, World
+from scaler.targets.target import GpuUse, Observer, Outcomes, Stale, Target, TargetState, World
 from scaler.targets.targets import Targets
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "GpuUse",
     "History",
     "Observer",
+    "Outcomes",
     "PodRecord",
     "Record",
     "SettingsError",

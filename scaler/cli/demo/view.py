@@ -1,0 +1,72 @@
+"""The live view in the terminal: traffic, queue, replicas, and the reason of the last change."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from scaler.cli.demo.scenario import Scenario
+from scaler.targets import Record
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_WIDTH = 60
+
+
+class View:
+    """Remembers enough of the run to draw it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._every_s = scenario.duration_s / _WIDTH
+        self._rate: deque[float] = deque(maxlen=_WIDTH)
+        self._queue: deque[float] = deque(maxlen=_WIDTH)
+        self._replicas: deque[float] = deque(maxlen=_WIDTH)
+        self._due = 0.0
+
+    def note(self, now: float, record: Record) -> None:
+        """Take in a tick at `now` (seconds since the start)."""
+        if now < self._due:
+            return
+        self._due = now + self._every_s
+        self._rate.append(self._scenario.rate.at(now))
+        self._queue.append(record.observation.load.waiting or 0.0)
+        self._replicas.append(float(record.observation.replicas.ready))
+
+    def draw(self, now: float, record: Record, footer: str) -> RenderableType:
+        """Draw the state at `now`."""
+        load, replicas = record.observation.load, record.observation.replicas
+        lines = Table.grid(padding=(0, 2))
+        lines.add_column(style="bold", no_wrap=True)
+        lines.add_column(no_wrap=True, width=_WIDTH)
+        lines.add_column(no_wrap=True)
+        lines.add_row("traffic", Text(_spark(self._rate), "cyan"), f"{self._scenario.rate.at(now):.1f} requests/s")
+        waiting, running = ("?" if v is None else f"{v:g}" for v in (load.waiting, load.running))
+        lines.add_row("queue", Text(_spark(self._queue), "yellow"), f"{waiting} waiting, {running} running")
+        lines.add_row("ready", Text(_spark(self._replicas), "green"), f"{replicas.ready} replicas")
+        bar = Text("●" * replicas.ready, "green")
+        bar.append("○" * replicas.starting, "yellow")
+        bar.append("◌" * replicas.terminating, "dim")
+        counts = f"wanted {record.decision.desired}: {replicas.ready} ready, {replicas.starting} starting"
+        lines.add_row("replicas", bar, counts)
+        reason = record.last_change or record.decision.reason
+        why = Text.assemble(("last change  ", "bold"), (_ago(record), "dim"), reason)
+        progress = ProgressBar(total=self._scenario.duration_s, completed=now, width=_WIDTH)
+        head = f"vllm-scaler demo  {now:4.0f} of {self._scenario.duration_s:.0f} s"
+        return Panel(Group(lines, Text(), why, Text(), progress, Text(footer, "dim")), title=head)
+
+
+def _ago(record: Record) -> str:
+    if not record.last_change:
+        return ""
+    return f"{record.time - record.last_change_time:.0f} s ago: "
+
+
+def _spark(values: deque[float]) -> str:
+    """One character for each value, the highest of them the full height."""
+    top = max(values, default=0.0) or 1.0
+    return "".join(_BARS[round(value / top * (len(_BARS) - 1))] for value in values)
