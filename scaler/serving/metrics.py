@@ -37,15 +37,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from scaler.cluster.model import Workload
-from scaler.exposition.sample import Sample
 from scaler.sources.source import Unknown
 from scaler.targets import Record, Target
+from scaler.targets.target import Outcomes
 
-disable_created_metrics()  # a series more for each histogram, of use to nobody
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each histogram, of use to nobody
 
 RPC_BUCKETS_S = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0)
-
-Outcomes = Mapping[str, Sample | Unknown]
 
 TARGET_LABELS = ("namespace", "scaled_object", "trigger")
 
