@@ -86,7 +86,7 @@ class Fleet:
         """The longest that a pod may drain."""
         self.now = 0.0
         self._traffic = iter(traffic)
-        self._next = next(self._traffic, None)
+        self._next = self._draw()
         self._pods: dict[str, Pod] = {}
         self._made = 0
         self._seed = seed
@@ -161,23 +161,26 @@ class Fleet:
     def advance(self, until: float) -> list[Outcome]:
         """Play up to a time; the requests that ended since the last call."""
         self._play(until)
+        while self._next is not None and self._next.arrival_s <= until:
+            self._route_next()
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
     def _play(self, until: float) -> None:
+        """Play up to a time, without the requests of that very moment: what is done to pods comes first."""
         if until < self.now:
             raise ValueError(f"time {until} has passed; this fleet is at {self.now}")
-        while self._next is not None and self._next.arrival_s <= until:
-            request = self._next
-            self._play_pods(request.arrival_s)
-            self._route(request)
-            self._next = next(self._traffic, None)
+        while self._next is not None and self._next.arrival_s < until:
+            self._play_pods(self._next.arrival_s)
+            self._route_next()
         self._play_pods(until)
 
     def _play_pods(self, until: float) -> None:
         self.now = until
         for pod in list(self._pods.values()):
-            self._take(pod, pod.engine.advance(min(until, pod.deadline)))
+            for event in pod.engine.advance(min(until, pod.deadline)):
+                if isinstance(event, Finished):
+                    self._outcomes.append(Outcome(event.request, Verdict.SERVED, event.time, pod.name, event))
             self._settle(pod)
 
     def _settle(self, pod: Pod) -> None:
@@ -193,14 +196,18 @@ class Fleet:
         time = min(self.now, pod.deadline)
         self._outcomes += [Outcome(request, Verdict.LOST, time, pod.name) for request in pod.engine.abort()]
 
-    def _take(self, pod: Pod, events: Iterable[object]) -> None:
-        self._outcomes += [
-            Outcome(event.request, Verdict.SERVED, event.time, pod.name, event)
-            for event in events
-            if isinstance(event, Finished)
-        ]
+    def _draw(self) -> Request | None:
+        """The next request of the traffic."""
+        request = next(self._traffic, None)
+        if request is not None and request.arrival_s < self.now:
+            raise ValueError(f"traffic out of order: a request of arrival_s {request.arrival_s} comes after {self.now}")
+        return request
 
-    def _route(self, request: Request) -> None:
+    def _route_next(self) -> None:
+        request = self._next
+        if request is None:
+            return
+        self._next = self._draw()
         ready = [pod for pod in self._pods.values() if pod.state is PodState.READY]
         if not ready:
             self._outcomes.append(Outcome(request, Verdict.REFUSED, self.now))

@@ -89,6 +89,7 @@ class _Family:
         self.name = name
         self.head = head
         self.hidden_when_empty = hidden_when_empty
+        """Without samples it is not on the page at all; others keep their HELP and TYPE lines."""
         self.lines: list[Line] = []
         self.histogram: Callable[[EngineMetrics], Histogram] | None = None
 
@@ -130,6 +131,8 @@ class Page:
         self._families = _read_form(engine, model_name, started_unix_s)
         if multi_process:
             self._families = [f for f in self._families if not _single_process_only(f.name)]
+            for family in self._families:
+                family.hidden_when_empty = family.name.startswith("http_")
 
     def render(self) -> str:
         """The whole page."""

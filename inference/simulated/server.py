@@ -29,6 +29,8 @@ _PAGE = "text/plain; version=1.0.0; charset=utf-8"
 _PAGE_UNDER_SLASH = "text/plain; version=0.0.4; charset=utf-8"
 _PLAY_EVERY_S = 0.02
 """Real seconds between two moves of the fleet; a read of a page moves it too."""
+_CUT_AFTER_S = 0.05
+"""Real seconds that a pod's last answers get when it goes. To aiohttp, 0 means without end."""
 
 
 def free_ports() -> Iterator[Address]:
@@ -176,7 +178,7 @@ class _Door:
     async def start(self) -> None:
         # A client that has gone ends its handler: else a hung pod would keep every request that it was sent.
         server = web.Server(self._answer, handler_cancellation=True)
-        self._runner = web.ServerRunner(server, shutdown_timeout=0.0)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_CUT_AFTER_S)
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
 

@@ -42,7 +42,9 @@ class Played:
     """All inter-token latencies."""
 
 
-def play(profile: Profile, requests: Sequence[Request], *, seed: int = 0) -> Played:
+def play(  # noqa: PLR0915 – one scheduler step from top to bottom, as plain as can be
+    profile: Profile, requests: Sequence[Request], *, seed: int = 0
+) -> Played:
     """Play requests, given in order of arrival, until the last one has finished."""
     factors = paces(profile.step_time.jitter, seed)
     played = Played([Job(request) for request in requests])
@@ -62,7 +64,7 @@ def play(profile: Profile, requests: Sequence[Request], *, seed: int = 0) -> Pla
         budget = profile.max_num_batched_tokens
         chunks: dict[Job, int] = {}
         preempted = False
-        for job in list(running):
+        for job in tuple(running):
             if job not in running:
                 continue
             count = min(job.tokens - job.computed, budget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_throughput_rises_with_the_batch_and_flattens_while_the_time_per_token_r
     assert throughput == sorted(throughput)
     assert per_token == sorted(per_token)
     # Four times the batch gives nearly four times the tokens at first, and much less at last.
-    gains = [after / before for before, after in zip(throughput, throughput[1:], strict=False)]
+    gains = [after / before for before, after in pairwise(throughput)]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 3.5
     assert gains[-1] < 2.5

@@ -121,9 +121,7 @@ def test_it_does_not_matter_how_often_the_engine_is_looked_at(
 
 @settings(deadline=None)
 @given(worlds(), st.lists(st.floats(0, 10), max_size=30))
-def test_requests_are_neither_lost_nor_made(
-    world: tuple[Profile, list[Request]], chops: list[float]
-) -> None:
+def test_requests_are_neither_lost_nor_made(world: tuple[Profile, list[Request]], chops: list[float]) -> None:
     profile, requests = world
     engine = Engine(profile)
     submitted, done = 0, 0
