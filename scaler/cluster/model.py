@@ -66,6 +66,9 @@ class ScaledObject:
     paused: bool
     triggers: tuple[Trigger, ...]
     """Only those that name this scaler."""
+    tolerance_up: float | None = None
+    tolerance_down: float | None = None
+    """The tolerances that it asks the HPA to have, None where it asks for none."""
 
 
 @dataclass(frozen=True, slots=True)

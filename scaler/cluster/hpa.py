@@ -1,0 +1,105 @@
+"""KEDA's HPA as the API server serves it: the tolerances and limits that are really in force."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scaler.cluster.client import Json
+from scaler.cluster.model import ScaledObject
+
+DEFAULT_TOLERANCE = 0.1
+"""`--horizontal-pod-autoscaler-tolerance` of the controller manager, unless somebody changed it there."""
+
+_PREFIX = "keda-hpa-"
+_LABEL = "scaledobject.keda.sh/name"
+_QUANTITY = re.compile(r"([+-]?[\d.]+(?:[eE][+-]?\d+)?)(n|u|m|k|M|G)?")
+_SUFFIXES = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "": 1.0,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hpa:
+    """An HPA that KEDA made for a ScaledObject. A tolerance is None where the object carries none."""
+
+    name: str
+    scaled_object: str
+    minimum: int
+    maximum: int
+    tolerance_up: float | None
+    tolerance_down: float | None
+
+
+def parse_hpa(item: Json, _before: Hpa | None = None) -> Hpa | None:
+    """Return KEDA's HPA, None for any other."""
+    metadata, spec = item["metadata"], item["spec"]
+    scaled_object = _scaled_object(metadata)
+    if scaled_object is None:
+        return None
+    behavior = spec.get("behavior") or {}
+    return Hpa(
+        name=metadata["name"],
+        scaled_object=scaled_object,
+        minimum=spec.get("minReplicas", 1),
+        maximum=spec["maxReplicas"],
+        tolerance_up=parse_quantity((behavior.get("scaleUp") or {}).get("tolerance")),
+        tolerance_down=parse_quantity((behavior.get("scaleDown") or {}).get("tolerance")),
+    )
+
+
+def _scaled_object(metadata: Mapping[str, Any]) -> str | None:
+    """The ScaledObject that an HPA belongs to: its owner, else its label, else what KEDA's way of naming says."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner["kind"] == "ScaledObject":
+            return str(owner["name"])
+    if label := (metadata.get("labels") or {}).get(_LABEL):
+        return str(label)
+    name: str = metadata["name"]
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None
+
+
+def hpa_warnings(scaled_object: ScaledObject, hpa: Hpa) -> list[str]:
+    """Say where the HPA is not what the ScaledObject asks for, one line each."""
+    lines = []
+    for direction, asked, served in (
+        ("scaleUp", scaled_object.tolerance_up, hpa.tolerance_up),
+        ("scaleDown", scaled_object.tolerance_down, hpa.tolerance_down),
+    ):
+        if asked is None or served == asked:
+            continue
+        if served is None:
+            lines.append(
+                f"HPA {hpa.name} carries no {direction} tolerance though the ScaledObject asks for {asked:g}: the API "
+                f"server dropped it (feature gate HPAConfigurableTolerance, on by default from Kubernetes 1.35), so "
+                f"{DEFAULT_TOLERANCE:g} is in force"
+            )
+        else:
+            lines.append(
+                f"HPA {hpa.name} carries a {direction} tolerance of {served:g} where the ScaledObject asks for "
+                f"{asked:g}: KEDA has not updated it yet"
+            )
+    if hpa.maximum != scaled_object.maximum:
+        lines.append(
+            f"HPA {hpa.name} stops at {hpa.maximum} replicas where the ScaledObject says {scaled_object.maximum}: KEDA "
+            "has not updated it yet"
+        )
+    return lines
+
+
+def parse_quantity(value: object) -> float | None:
+    """Read a Kubernetes quantity such as `0`, `0.05` or `50m`; None stays None. Raises ValueError."""
+    if value is None:
+        return None
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        raise ValueError(f"not a quantity: {value!r}")
+    return float(match[1]) * _SUFFIXES[match[2] or ""]
