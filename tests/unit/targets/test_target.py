@@ -1,0 +1,190 @@
+"""One target's loop: what it sees, decides, remembers and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from scaler.cluster.model import Phase
+from scaler.sources.source import Unknown
+from scaler.targets import Stale, TargetState, story
+from tests.unit.targets.world import SIMPLE, Scene, page, pod
+
+
+async def test_a_queue_on_the_pages_becomes_a_higher_answer() -> None:
+    scene = Scene()
+    target = scene.target()
+    scene.everywhere(page(waiting=10, running=10))
+    await scene.tick(target)
+    assert target.answer() == 4.0
+    assert target.state is TargetState.ACTIVE
+    assert target.active
+
+
+async def test_before_the_first_tick_there_is_no_answer_and_no_activity() -> None:
+    target = Scene().target()
+    assert target.state is TargetState.WAITING
+    with pytest.raises(Stale, match="no decision yet"):
+        target.answer()
+    with pytest.raises(Stale):
+        _ = target.active
+
+
+async def test_an_unknown_pod_is_not_an_idle_pod() -> None:
+    scene = Scene(pods=[pod("a"), pod("b"), pod("c")])
+    scene.pages = {"a": page(0, 10), "b": page(0, 10), "c": Unknown("timed out after 0.8 s")}
+    target = scene.target({**SIMPLE, "downscaleDelay": "0"})
+    await scene.tick(target, 5)
+    assert target.answer() == 3.0
+    assert "1 pod unknown" in story(target, target.latest)  # type: ignore[arg-type]
+
+
+async def test_when_no_pod_can_be_read_the_answer_goes_stale_and_says_why() -> None:
+    scene = Scene()
+    scene.everywhere(page(0, 10))
+    target = scene.target({**SIMPLE, "staleness": "10s"})
+    await scene.tick(target)
+    scene.everywhere(Unknown("connection refused"))
+    await scene.tick(target, 9)
+    assert target.answer() == 2.0
+    await scene.tick(target, 5)
+    assert target.state is TargetState.STALE
+    with pytest.raises(Stale, match="connection refused"):
+        target.answer()
+    scene.everywhere(page(0, 10))
+    await scene.tick(target)
+    assert target.answer() == 2.0
+
+
+async def test_a_cluster_that_was_not_seen_for_long_stops_decisions() -> None:
+    scene = Scene()
+    target = scene.target()
+    scene.everywhere(page(0, 15))
+    await scene.tick(target)
+    scene.seen_ago_s = 100.0
+    scene.everywhere(page())
+    await scene.tick(target, 30)
+    with pytest.raises(Stale, match="cluster was last seen 100s ago"):
+        target.answer()
+    assert target.latest is not None
+    assert target.latest.decision.desired == 3
+
+
+async def test_a_target_that_cannot_be_discovered_says_what_is_missing() -> None:
+    scene = Scene(missing="Deployment ns/llama does not exist")
+    target = scene.target()
+    await scene.tick(target)
+    with pytest.raises(Stale, match="does not exist"):
+        target.answer()
+    assert target.reason == "Deployment ns/llama does not exist"
+
+
+async def test_terminating_and_starting_pods_are_not_asked() -> None:
+    scene = Scene(pods=[pod("a"), pod("t", Phase.TERMINATING), pod("s", Phase.STARTING)])
+    scene.everywhere(page())
+    await scene.tick(target := scene.target())
+    assert [endpoint.pod for endpoint in scene.asked] == ["a"]
+    assert target.latest is not None
+    replicas = target.latest.observation.replicas
+    assert (replicas.ready, replicas.starting, replicas.terminating) == (1, 1, 1)
+
+
+async def test_replicas_that_have_no_pod_yet_count_as_starting() -> None:
+    scene = Scene(requested=5)
+    await scene.tick(target := scene.target())
+    assert target.latest is not None
+    assert target.latest.observation.replicas.starting == 3
+
+
+@pytest.mark.parametrize(
+    ("ports", "metadata", "expected"),
+    [
+        ({}, {}, 8000),
+        ({"http": 8080}, {}, 8080),
+        ({"http": 8080, "metrics": 9100}, {}, 9100),
+        ({"grpc": 50051}, {}, 8000),
+        ({"metrics": 9100}, {"metricsPort": "7000"}, 7000),
+    ],
+)
+async def test_the_port_is_the_configured_one_or_the_one_that_is_named_so(
+    ports: dict[str, int], metadata: dict[str, str], expected: int
+) -> None:
+    scene = Scene(pods=[pod("a", ports=ports)])
+    scene.everywhere(page())
+    await scene.tick(scene.target({**SIMPLE, **metadata}))
+    assert scene.asked[0].port == expected
+
+
+async def test_shadow_mode_decides_but_answers_the_present_count() -> None:
+    scene = Scene()
+    target = scene.target(shadow=True)
+    scene.everywhere(page(50, 50))
+    await scene.tick(target)
+    assert target.answer() == 2.0
+    assert target.latest is not None
+    assert target.latest.decision.desired == 20
+    assert "shadow" in story(target, target.latest)
+
+
+async def test_a_sleeping_engine_is_unknown_not_idle() -> None:
+    scene = Scene()
+    scene.everywhere(replace(page(), asleep=True))
+    await scene.tick(target := scene.target())
+    assert target.latest is not None
+    assert len(target.latest.observation.load.unknown) == 2
+
+
+async def test_start_up_is_measured_once_for_each_pod() -> None:
+    scene = Scene(pods=[pod("a", since=100.0, created=40.0), pod("b", since=100.0, created=10.0)])
+    await scene.tick(target := scene.target(), 3)
+    assert target.latest is not None
+    start_up = target.latest.observation.start_up
+    assert start_up is not None
+    assert (start_up.median, start_up.p90) == (90.0, 90.0)
+
+
+async def test_a_fault_in_one_tick_does_not_end_the_loop() -> None:
+    scene = Scene()
+    target = scene.target()
+    healthy, scene.pages = {name: page(0, 10) for name in "ab"}, {}  # a source that breaks its promise
+    loop = asyncio.create_task(target.run(0.0))
+    await asyncio.sleep(0.01)
+    assert "KeyError" in target.reason
+    scene.pages = healthy
+    async with asyncio.timeout(10):
+        await target.next_record(None)
+    loop.cancel()
+    assert target.answer() == 2.0
+
+
+async def test_the_story_names_pods_signals_steps_and_what_keda_is_told() -> None:
+    scene = Scene(warnings=("the API server dropped the tolerance",))
+    scene.pages = {"a": page(30, 10), "b": Unknown("HTTP 503")}
+    target = scene.target()
+    await scene.tick(target)
+    assert target.latest is not None
+    text = story(target, target.latest)
+    for part in (
+        "ns/llama (policy adaptive) wants 5 replicas",
+        "the API server dropped the tolerance",
+        "30 waiting, 10 running",
+        "UNKNOWN, HTTP 503",
+        "ongoing requests: 4.00 replicas",
+        "1 pod unknown: counted as fully used",
+        "KEDA is told 5; the HPA arrives at 5",
+    ):
+        assert part in text
+
+
+async def test_history_keeps_recent_ticks_and_older_changes_each_once() -> None:
+    scene = Scene()
+    target = scene.target()
+    scene.everywhere(page(10, 10))
+    await scene.tick(target, 200)
+    records = list(target.records())
+    assert len({record.time for record in records}) == len(records)
+    assert records[0].decision.desired != records[0].before
+    assert len(records) == 31
+    assert records == sorted(records, key=lambda record: record.time)

@@ -1,0 +1,127 @@
+"""Which targets there are: found by watch or by KEDA's call, changed, made invalid, ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from scaler.targets import SettingsError, parse_trigger, trigger_id
+from tests.unit.targets.world import ADAPTIVE, SIMPLE, Scene, page, scaled_object
+
+WRONG = {**SIMPLE, "targetOngoingRequests": "many", "upscaleDeley": "3s"}
+
+
+def test_an_rpc_for_an_unknown_target_begins_it_and_finds_it_again() -> None:
+    targets = Scene().targets()
+    target = targets.find("ns", "llama", SIMPLE)
+    assert targets.find("ns", "llama", {**SIMPLE, "scalerAddress": "x:1"}) is target
+    assert list(targets) == [target]
+
+
+def test_invalid_metadata_name_every_problem_with_value_and_remedy() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Scene().targets().find("ns", "llama", WRONG)
+    text = str(caught.value)
+    assert len(caught.value.problems) == 2
+    assert "targetOngoingRequests: 'many'" in text
+    assert "did you mean upscaleDelay?" in text
+
+
+async def test_a_trigger_that_becomes_invalid_keeps_the_last_valid_configuration() -> None:
+    scene = Scene()
+    targets = scene.targets()
+    targets.show([scaled_object(SIMPLE)])
+    target = targets.get("ns", "llama")
+    scene.everywhere(page(0, 10))
+    await scene.tick(target)
+    targets.show([scaled_object(WRONG)])
+    assert targets.find("ns", "llama", WRONG) is target
+    assert any("last valid ones stay in force" in warning for warning in target.warnings)
+    targets.show([scaled_object(SIMPLE)])
+    assert targets.get("ns", "llama") is target
+    assert target.warnings == ()
+
+
+async def test_a_changed_trigger_takes_effect_and_goes_on_from_the_count() -> None:
+    scene = Scene()
+    targets = scene.targets()
+    targets.show([scaled_object(SIMPLE)])
+    scene.everywhere(page(20, 20))
+    await scene.tick(targets.get("ns", "llama"))
+    targets.show([scaled_object({**SIMPLE, "targetOngoingRequests": "40"})])
+    target = targets.get("ns", "llama")
+    await scene.tick(target)
+    assert target.settings.target_ongoing_requests == 40
+    assert target.answer() == 8.0  # what was decided before, held by the downscale delay
+
+
+def test_two_triggers_and_two_scaled_objects_keep_apart() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(SIMPLE, ADAPTIVE), scaled_object(SIMPLE, name="other")])
+    assert len(targets) == 3
+    with pytest.raises(LookupError, match="name one of them"):
+        targets.get("ns", "llama")
+    assert targets.get("ns", "llama", trigger_id(ADAPTIVE)).policy_name == "adaptive"
+
+
+def test_a_scaled_object_that_goes_ends_its_target() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(SIMPLE)])
+    targets.show([])
+    assert len(targets) == 0
+    with pytest.raises(LookupError, match="no target ns/llama"):
+        targets.get("ns", "llama")
+
+
+def test_an_invalid_trigger_is_said_when_asked_for() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(WRONG)])
+    with pytest.raises(LookupError, match="its trigger is invalid"):
+        targets.get("ns", "llama")
+
+
+def test_one_good_trigger_beside_an_invalid_one_is_served_unharmed() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(SIMPLE, WRONG)])
+    assert targets.get("ns", "llama").warnings == ()
+    with pytest.raises(SettingsError):
+        targets.find("ns", "llama", WRONG)
+
+
+def test_metadata_from_the_environment_are_left_to_keda_which_knows_the_values() -> None:
+    targets = Scene().targets()
+    in_cluster = {"targetOngoingRequestsFromEnv": "TARGET"}
+    targets.show([scaled_object(in_cluster)])
+    assert len(targets) == 0
+    target = targets.find("ns", "llama", {"targetOngoingRequestsFromEnv": "7"})
+    targets.show([scaled_object(in_cluster)])
+    assert target.settings.target_ongoing_requests == 7
+    assert list(targets) == [target]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        ({"policy": "adaptiv"}, "policy: 'adaptiv' is wrong"),
+        ({"engine": "vlm"}, "known are"),
+        ({"metricsPath": "metrics"}, "a path starts with /"),
+        ({"metricsPort": "0"}, "metricsPort: '0' is wrong"),
+        ({"minReplicas": "1"}, "minReplicaCount in the ScaledObject"),
+        ({"endpoints": "127.0.0.1:1", "minReplicas": "3", "maxReplicas": "2"}, "above maxReplicas"),
+        ({"targetOngoingRequests": "nan"}, "targetOngoingRequests: 'nan' is wrong"),
+        ({"staleness": "-5s"}, "staleness: '-5s' is wrong"),
+    ],
+)
+def test_each_wrong_value_is_refused_with_what_would_be_right(metadata: dict[str, str], problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        parse_trigger(metadata)
+
+
+def test_endpoints_are_refused_by_a_server_that_does_not_allow_them() -> None:
+    with pytest.raises(SettingsError, match=r"endpoints: '127\.0\.0\.1:1' is wrong"):
+        Scene().targets().find("ns", "llama", {**SIMPLE, "endpoints": "127.0.0.1:1"})
+
+
+def test_an_operators_policy_builds_on_a_preset_and_metadata_win() -> None:
+    policies = {"house": {"policy": "ray-serve", "downscaleDelay": "10m", "targetOngoingRequests": "20"}}
+    settings = parse_trigger({"policy": "house", "targetOngoingRequests": "30"}, policies)
+    assert (settings.target_ongoing_requests, settings.downscale_delay_s, settings.upscale_delay_s) == (30, 600, 3)
