@@ -1,0 +1,73 @@
+"""Rules about a trigger's metadata: what this scaler would refuse, and what KEDA would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scaler.cli.linting.finding import Flaw
+from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.rule import error, warning
+from scaler.cli.linting.scaled_object import ScaledObject
+from scaler.policy.presets import PRESETS
+
+_ADVICE = re.compile(r"; (?:right is(?:, for instance,)? |(?=did you mean |known are ))")
+"""What parts a problem with the settings from what is right."""
+
+
+@error
+def metadata(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+    """The scaler refuses a trigger with any wrong key or value: it answers INVALID_ARGUMENT and scales nothing."""
+    for trigger in so.triggers:
+        for problem in trigger.problems:
+            key = problem.partition(":")[0]
+            what, *right = _ADVICE.split(problem, maxsplit=1)
+            yield Flaw(so.place(*trigger.path("metadata", key)), what, *right)
+
+
+@error
+def metadata_text(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+    """Metadata are a map of text to text: the API server refuses numbers and truth values without quotes."""
+    for trigger in so.triggers:
+        for key, value in trigger.metadata.items():
+            if not isinstance(value, str):
+                text = str(value).lower() if isinstance(value, bool) else value
+                yield Flaw(
+                    so.place(*trigger.path("metadata", key)), f"{key}: {text} is no text", f'in quotes: {key}: "{text}"'
+                )
+
+
+@error
+def scaler_address(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+    """KEDA needs to know where the scaler is; without an address the ScaledObject never becomes ready."""
+    for trigger in so.triggers:
+        if not trigger.metadata.get("scalerAddress"):
+            yield Flaw(
+                so.place(*trigger.path("metadata")),
+                "metadata have no scalerAddress",
+                "scalerAddress: vllm-scaler.NAMESPACE.svc:9090",
+            )
+
+
+@warning
+def unknown_policy(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+    """The scaler refuses a policy that neither is a preset nor stands in the operator's file of policies."""
+    for trigger in so.triggers:
+        if trigger.unknown_policy:
+            yield Flaw(
+                so.place(*trigger.path("metadata", "policy")),
+                f"policy {trigger.unknown_policy!r} is no preset, and the operator's policies are not at hand",
+                f"one of {', '.join(sorted(PRESETS))}; or check against the operator's with --policies FILE",
+            )
+
+
+@warning
+def unsafe_tls(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+    """An unchecked certificate lets anybody on the network say how many replicas you pay for."""
+    for trigger in so.triggers:
+        if str(trigger.metadata.get("unsafeSsl", "")).lower() == "true":
+            yield Flaw(
+                so.place(*trigger.path("metadata", "unsafeSsl")),
+                "unsafeSsl leaves the scaler's certificate unchecked",
+                "caCert in a TriggerAuthentication, and no unsafeSsl",
+            )
