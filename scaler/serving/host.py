@@ -18,10 +18,12 @@ from scaler.serving.address import Address
 from scaler.serving.http import HttpSide
 from scaler.serving.metrics import RpcMetrics, TargetMetrics
 from scaler.serving.server import Server
-from scaler.serving.tls import TlsFiles, server_credentials
+from scaler.serving.tls import Certificates, TlsFiles
 from scaler.targets import Targets
 
 log = structlog.get_logger(__name__)
+
+STANDBY = "standby: another replica leads"
 
 
 def calm_collector() -> None:
@@ -54,7 +56,9 @@ class Host:
         metrics = TargetMetrics(targets)
         self.registry.register(metrics)
         targets.world.observers.append(metrics.note)
-        self._server = Server(targets, RpcMetrics(self.registry))
+        self._rpc_metrics = RpcMetrics(self.registry)
+        self._certificates: Certificates | None = None
+        self._server = Server(targets, self._rpc_metrics)
         self._http = HttpSide(self.registry, lambda: self._not_ready)
         self._not_ready = "starting"
         self._ticking: asyncio.Task[None] | None = None
@@ -63,9 +67,8 @@ class Host:
 
     async def __aenter__(self) -> Self:
         """Listen and tick, as a standby. Raises OSError or TlsError when a port or a certificate cannot be had."""
-        credentials = server_credentials(self._ports.tls) if self._ports.tls else None
-        grpc_port = await self._server.start(self._ports.grpc, credentials)
-        self.grpc_address = self._ports.grpc.with_port(grpc_port)
+        self._certificates = Certificates(self._ports.tls) if self._ports.tls else None
+        await self._listen(self._ports.grpc)
         try:
             http_port = await self._http.start(self._ports.http)
         except OSError:
@@ -73,8 +76,9 @@ class Host:
             raise
         self.http_address = self._ports.http.with_port(http_port)
         self._ticking = asyncio.create_task(self._targets.run(), name="targets")
-        self._not_ready = "standby: another replica leads"
-        log.info("listening", grpc=str(self.grpc_address), http=str(self.http_address), tls=bool(credentials))
+        self._not_ready = STANDBY
+        tls = self._ports.tls is not None
+        log.info("listening", grpc=str(self.grpc_address), http=str(self.http_address), tls=tls)
         return self
 
     async def lead(self) -> None:
@@ -82,16 +86,33 @@ class Host:
         self._not_ready = ""
         await self._server.serve(True)
 
-    async def wait(self, stop: asyncio.Event) -> None:
-        """Return when `stop` is set. Raises what ended the ticking, should it end before."""
+    async def stand_by(self) -> None:
+        """Be no longer the one to ask, but stay warm.
+
+        KEDA keeps its connection for as long as it stands; it is ended, streams with OK, so that KEDA dials anew and
+        finds the replica that leads.
+        """
+        self._not_ready = STANDBY
+        await self._server.stop()
+        self._server = Server(self._targets, self._rpc_metrics)
+        await self._listen(self.grpc_address)
+
+    async def _listen(self, address: Address) -> None:
+        credentials = self._certificates.credentials() if self._certificates else None
+        self.grpc_address = address.with_port(await self._server.start(address, credentials))
+
+    async def wait(self, stop: asyncio.Event, *others: asyncio.Task[None]) -> None:
+        """Return when `stop` is set. Raises what ended the ticking or one of the others, should that come before."""
         assert self._ticking is not None, "wait is for within `async with`"
+        running = (self._ticking, *others)
         stopped = asyncio.create_task(stop.wait())
         try:
-            await asyncio.wait({self._ticking, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopped, *running}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.cancel()
-        if self._ticking.done():
-            self._ticking.result()
+        for task in running:
+            if task.done():
+                task.result()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -65,7 +65,9 @@ class Server:
             else:
                 port = self._server.add_secure_port(str(address), credentials)
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {address} for gRPC: the port is in use, or the address is not this machine's") from error
+            raise OSError(
+                f"cannot listen on {address} for gRPC: the port is in use, or the address is not this machine's"
+            ) from error
         await self.serve(False)
         await self._server.start()
         return port

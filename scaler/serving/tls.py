@@ -31,16 +31,6 @@ class TlsFiles:
     client_ca: Path | None = None
 
 
-def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """Credentials that follow the files. Raises TlsError when the files cannot be used at the start."""
-    pair = _Pair(files)
-    return grpc.dynamic_ssl_server_credentials(
-        pair.configuration,
-        pair.newer,  # type: ignore[arg-type]  # the stub forgets None, which means no change
-        require_client_authentication=files.client_ca is not None,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Pem:
     certificate: bytes
@@ -52,18 +42,26 @@ class _Pem:
         return grpc.ssl_server_certificate_configuration(chain, root_certificates=self.client_ca)
 
 
-class _Pair:
-    """The pair in use, and the last one refused, so that it is named in the log only once."""
+class Certificates:
+    """The pair in use, and what was wrong with the last one refused, so that the log says it once."""
 
     def __init__(self, files: TlsFiles) -> None:
+        """Raises TlsError when the files cannot be used."""
         self._files = files
         self._used = _read(files)
         _check(files, self._used)
-        self._refused: object = None
+        self._refused = ""
         self._lock = threading.Lock()  # handshakes come from gRPC's own threads
-        self.configuration = self._used.configuration()
 
-    def newer(self) -> grpc.ServerCertificateConfiguration | None:
+    def credentials(self) -> grpc.ServerCredentials:
+        """Credentials for one server, which follow the files."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._used.configuration(),
+            self._newer,  # type: ignore[arg-type]  # the stub forgets None, which means no change
+            require_client_authentication=self._files.client_ca is not None,
+        )
+
+    def _newer(self) -> grpc.ServerCertificateConfiguration | None:
         """What the next handshake shall use, None to go on with the pair in use."""
         with self._lock:
             try:
@@ -76,7 +74,7 @@ class _Pair:
                     log.error("new certificate refused, the old one stays in use", reason=str(error))
                 self._refused = str(error)
                 return None
-            self._used, self._refused = found, None
+            self._used, self._refused = found, ""
             log.info("certificate reloaded", file=str(self._files.certificate))
             return found.configuration()
 

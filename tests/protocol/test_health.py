@@ -43,6 +43,29 @@ async def test_a_standby_is_warm_and_knows_the_answer_when_it_takes_over(fleet: 
         assert await keda.value() == 4
 
 
+async def test_a_leader_that_stands_by_sends_keda_away_and_stays_warm(fleet: Fleet) -> None:
+    fleet.waiting = 35
+    async with hosted(fleet) as host, grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+        keda = Keda(channel)
+        stream = keda.stub.StreamIsActive(keda.ref)
+        await stream.read()
+        address = host.grpc_address
+        handing_over = asyncio.create_task(host.stand_by())
+        async with asyncio.timeout(PATIENCE_S):
+            while await stream.read() is not grpc.aio.EOF:
+                pass
+            assert await stream.code() is grpc.StatusCode.OK
+        await handing_over
+        assert host.grpc_address == address
+        assert await _health(host) == [NOT_SERVING] * 3
+        assert (await _get(host, "/readyz"))[0] == 503
+        asked = fleet.asked
+        await until(lambda: fleet.asked > asked, "ticks on standby")
+        await host.lead()
+        assert await _health(host) == [SERVING] * 3
+        assert await keda.value() == 4
+
+
 async def test_a_server_that_stops_is_not_serving_while_calls_in_flight_finish(fleet: Fleet) -> None:
     fleet.missing = "not yet"  # so that the call waits for a first decision
     server = contextlib.AsyncExitStack()

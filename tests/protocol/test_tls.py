@@ -9,7 +9,7 @@ import grpc
 import pytest
 import structlog
 
-from scaler.serving.tls import TlsError, TlsFiles, server_credentials
+from scaler.serving.tls import Certificates, TlsError, TlsFiles
 from tests.cluster.certificates import Authority
 from tests.protocol.world import Fleet, Keda, hosted
 
@@ -143,6 +143,14 @@ async def test_a_broken_new_pair_keeps_the_old_one_and_is_told_once(
         assert await connects(port, new.ca)
 
 
+async def test_a_leader_that_stood_by_and_leads_again_still_speaks_tls(fleet: Fleet, secret: Secret, old: Side) -> None:
+    async with hosted(fleet, tls=secret.mutual) as host:
+        await host.stand_by()
+        await host.lead()
+        assert await connects(host.grpc_address.port, old.ca, old)
+        assert not await connects(host.grpc_address.port, old.ca)
+
+
 async def test_a_file_that_is_gone_keeps_the_old_pair(fleet: Fleet, secret: Secret, old: Side) -> None:
     async with hosted(fleet, tls=secret.mutual) as host:
         (secret.mount / "..data").unlink()
@@ -168,9 +176,9 @@ def test_files_that_cannot_be_used_at_the_start_are_named(
         old.ca if ca is None else ca.encode(),
     )
     with pytest.raises(TlsError, match=told):
-        server_credentials(secret.mutual)
+        Certificates(secret.mutual)
 
 
 def test_a_missing_file_is_named_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(TlsError, match=r"nowhere\.crt: No such file"):
-        server_credentials(TlsFiles(tmp_path / "nowhere.crt", tmp_path / "nowhere.key"))
+        Certificates(TlsFiles(tmp_path / "nowhere.crt", tmp_path / "nowhere.key"))

@@ -1,0 +1,352 @@
+"""`vllm-scaler serve`: every option of the server, and the one place where its parts are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # before grpc is imported: a failed handshake is no news
+
+import structlog
+import typer
+import uvloop
+
+from scaler.cli import logs, policies
+from scaler.cli.logs import LogFormat, LogLevel
+from scaler.cluster.client import ApiClient
+from scaler.cluster.discovery import KubernetesDiscovery
+from scaler.cluster.endpoints import EndpointsError, FixedEndpoints, Network, parse_networks
+from scaler.cluster.errors import ConfigurationError
+from scaler.cluster.events import EventRecorder
+from scaler.cluster.lease import Election
+from scaler.cluster.model import Discovery, DiscoveryError, Workload
+from scaler.cluster.scaled_objects import OwnAddresses
+from scaler.serving.address import Address
+from scaler.serving.announcements import Announcer
+from scaler.serving.host import Host, Ports, calm_collector
+from scaler.serving.tls import TlsError, TlsFiles
+from scaler.sources.access import Access
+from scaler.sources.gpu import GpuUtilization
+from scaler.sources.pods import PodSource
+from scaler.sources.prometheus import PrometheusSource
+from scaler.sources.record_format import Tick
+from scaler.sources.recording import Recorder, RecordingError
+from scaler.targets import Observer, Record, SettingsError, Target, Targets, TriggerSettings, World
+from scaler.targets.target import Outcomes
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a server is to be made of: the options, checked."""
+
+    ports: Ports
+    kubeconfig: Path | None
+    namespaces: tuple[str, ...]
+    addresses: tuple[str, ...]
+    """By which triggers name this scaler; empty for the Service `vllm-scaler` of its own namespace."""
+    lease: str | None
+    """None: there is but one replica, which always leads."""
+    allowed: tuple[Network, ...]
+    """Where endpoints named in metadata may lie; empty forbids them."""
+    access: Access
+    prometheus: str | None
+    dcgm_url: str | None
+    policies: policies.Policies
+    record: Path | None
+    shadow: bool
+
+
+def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: str | None = None) -> Any:
+    """An option in its group of the help, with its environment variable."""
+    return typer.Option(
+        name,
+        help=text,
+        envvar=f"VLLM_SCALER_{name.removeprefix('--').replace('-', '_').upper()}",
+        rich_help_panel=panel,
+        metavar=metavar,
+        exists=file,
+        dir_okay=not file,
+    )
+
+
+def serve(
+    listen: Annotated[str, _option("Listening", "--listen", "For gRPC.", metavar="HOST:PORT")] = "[::]:9090",
+    http_listen: Annotated[
+        str,
+        _option("Listening", "--http-listen", "For probes and the scaler's own metrics.", metavar="HOST:PORT"),
+    ] = "[::]:8080",
+    tls_cert: Annotated[
+        Path | None,
+        _option("Listening", "--tls-cert", "Certificate for gRPC, PEM; read anew when it changes.", file=True),
+    ] = None,
+    tls_key: Annotated[Path | None, _option("Listening", "--tls-key", "Its key.", file=True)] = None,
+    client_ca: Annotated[
+        Path | None,
+        _option("Listening", "--client-ca", "Mutual TLS: let in only clients that this CA signed.", file=True),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        _option("Cluster", "--kubeconfig", "The cluster; left out, it is found as kubectl finds it.", file=True),
+    ] = None,
+    namespaces: Annotated[
+        str, _option("Cluster", "--namespaces", "Serve only these, separated by commas.", metavar="NAME,…")
+    ] = "",
+    address: Annotated[
+        str,
+        _option(
+            "Cluster",
+            "--address",
+            "By what scalerAddress triggers name this scaler; left out, vllm-scaler in its own namespace.",
+            metavar="HOST[:PORT],…",
+        ),
+    ] = "",
+    leader_elect: Annotated[
+        bool,
+        _option("Cluster", "--leader-elect", "Be ready only while holding the lease that replicas share."),
+    ] = False,
+    lease_name: Annotated[
+        str, _option("Cluster", "--lease-name", "Name of that lease, in the scaler's own namespace.", metavar="NAME")
+    ] = "vllm-scaler",
+    allow_endpoints: Annotated[
+        str,
+        _option(
+            "Cluster",
+            "--allow-endpoints",
+            "Let metadata name pods in these networks by address; without a cluster there is no other way.",
+            metavar="CIDR,…",
+        ),
+    ] = "",
+    prometheus: Annotated[
+        str | None,
+        _option("Reading pods", "--prometheus", "Ask this Prometheus instead of the pods.", metavar="URL"),
+    ] = None,
+    dcgm_url: Annotated[
+        str | None,
+        _option(
+            "Reading pods",
+            "--dcgm-url",
+            "GPU use from DCGM exporters: http://{host_ip}:9400/metrics, or one address for all nodes.",
+            metavar="URL",
+        ),
+    ] = None,
+    bearer_token_file: Annotated[
+        Path | None,
+        _option("Reading pods", "--bearer-token-file", "Token that the pages (or Prometheus) ask for.", file=True),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        _option("Reading pods", "--ca-file", "CA of pages behind TLS (or of Prometheus).", file=True),
+    ] = None,
+    policies_file: Annotated[
+        Path | None,
+        _option("Deciding", "--policies", "Your own policies: YAML, name → metadata.", file=True),
+    ] = None,
+    shadow: Annotated[
+        bool, _option("Deciding", "--shadow", "Decide and explain, but tell KEDA the present count.")
+    ] = False,
+    record: Annotated[
+        Path | None, _option("Deciding", "--record", "Write what was seen to this file.", metavar="FILE")
+    ] = None,
+    log_format: Annotated[
+        LogFormat, _option("Logging", "--log-format", "`auto` is console on a terminal, else JSON.")
+    ] = LogFormat.AUTO,
+    log_level: Annotated[LogLevel, _option("Logging", "--log-level", "The least that is logged.")] = LogLevel.INFO,
+) -> None:
+    """Serve KEDA: read the queues of vLLM pods, decide replica counts, and answer with them.
+
+    Exit status: 0 after SIGTERM or Ctrl-C, 2 for wrong options, 1 when a port, a file or the lease was lost or
+    cannot be had.
+    """
+    if (tls_cert is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key go together")
+    if client_ca is not None and tls_cert is None:
+        raise typer.BadParameter("--client-ca needs --tls-cert and --tls-key")
+    tls = TlsFiles(tls_cert, tls_key, client_ca) if tls_cert and tls_key else None
+    logs.configure(log_format, log_level)
+    try:
+        plan = Plan(
+            ports=Ports(
+                _parsed("--listen", Address.parse, listen), _parsed("--http-listen", Address.parse, http_listen), tls
+            ),
+            kubeconfig=kubeconfig,
+            namespaces=tuple(_words(namespaces)),
+            addresses=tuple(_words(address)),
+            lease=lease_name if leader_elect else None,
+            allowed=_parsed("--allow-endpoints", parse_networks, allow_endpoints) if allow_endpoints else (),
+            access=Access(ca_file=ca_file, bearer_token_file=bearer_token_file),
+            prometheus=prometheus,
+            dcgm_url=dcgm_url,
+            policies=policies.load(policies_file) if policies_file else {},
+            record=record,
+            shadow=shadow,
+        )
+        calm_collector()
+        uvloop.run(_run(plan))
+    except SettingsError as error:
+        _give_up(*error.problems)
+    except (ConfigurationError, OSError, TlsError, RecordingError) as error:
+        _give_up(str(error))
+
+
+async def _run(plan: Plan) -> None:
+    """Put the parts together and serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        source = PrometheusSource(plan.prometheus, plan.access) if plan.prometheus else PodSource(plan.access)
+        stack.push_async_callback(source.close)
+        world = World(NoCluster(), source, shadow=plan.shadow)
+        if plan.dcgm_url:
+            world.gpu = gpu = _parsed("--dcgm-url", lambda url: GpuUtilization(url, plan.access), plan.dcgm_url)
+            stack.push_async_callback(gpu.close)
+        if plan.record:
+            recorder = Recorder(plan.record)
+            stack.callback(recorder.close)
+            world.observers.append(recording(recorder))
+        targets = Targets(world, plan.policies, endpoints(plan.allowed) if plan.allowed else None)
+        client = await _cluster(plan)
+        if client is None:
+            log.info("no cluster: only triggers with endpoints are served")
+            host = await stack.enter_async_context(Host(targets, plan.ports))
+            await host.lead()
+            await host.wait(stop)
+        else:
+            await stack.enter_async_context(client)
+            await _run_in_cluster(plan, stack, client, targets, stop)
+        log.info("stopping")
+
+
+async def _run_in_cluster(
+    plan: Plan, stack: AsyncExitStack, client: ApiClient, targets: Targets, stop: asyncio.Event
+) -> None:
+    """Watch the cluster, and lead at once or while the lease is held."""
+    identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    changed = asyncio.Event()
+    election = plan.lease and Election(
+        client, client.namespace, plan.lease, identity, on_started=changed.set, on_stopped=changed.set
+    )
+    events = EventRecorder(client, identity)
+    announcer = Announcer(targets, events, lambda: election.is_leader if election else True)
+    targets.world.observers.append(announcer.note)
+
+    def show() -> None:
+        targets.show(discovery.scaled_objects())
+        announcer.show(discovery.scaled_objects())
+
+    ours = OwnAddresses(plan.addresses or (f"vllm-scaler.{client.namespace}",))
+    discovery = KubernetesDiscovery(client, ours, namespaces=plan.namespaces, on_change=show)
+    targets.world.discovery = discovery
+    host = await stack.enter_async_context(Host(targets, plan.ports))
+    tasks = [_started(stack, discovery.run()), _started(stack, events.run())]
+    if election:
+        tasks += [_started(stack, election.run()), _started(stack, _follow(election, changed, host))]
+    else:
+        await host.lead()
+    await host.wait(stop, *tasks)
+
+
+async def _follow(election: Election, changed: asyncio.Event, host: Host) -> None:
+    """Lead while the election says so."""
+    while True:
+        await changed.wait()
+        changed.clear()
+        await (host.lead() if election.is_leader else host.stand_by())
+
+
+async def _cluster(plan: Plan) -> ApiClient | None:
+    """The way to the cluster; None when there is none and none is needed. Raises ConfigurationError."""
+    try:
+        return await ApiClient.connect(plan.kubeconfig)
+    except ConfigurationError as error:
+        if plan.allowed and plan.kubeconfig is None and plan.lease is None:
+            return None
+        hint = "; without a cluster, --allow-endpoints lets metadata name pods by address"
+        raise ConfigurationError(f"{error}{'' if plan.allowed else hint}") from None
+
+
+def _started(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    """A task that is cancelled, and waited for, when the stack is left."""
+    task = asyncio.create_task(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
+    return task
+
+
+class NoCluster:
+    """Stands for the cluster where there is none: only metadata with `endpoints` work."""
+
+    def workload(self, namespace: str, name: str) -> Workload:
+        """Raise DiscoveryError, always."""
+        raise DiscoveryError(f"{namespace}/{name}: this scaler has no cluster; give the trigger `endpoints`")
+
+
+def endpoints(allowed: Sequence[Network]) -> Callable[[TriggerSettings], Discovery]:
+    """The discovery of a trigger that names its pods by address, as far as the operator allows it."""
+
+    def find(settings: TriggerSettings) -> Discovery:
+        limits = {"minimum": settings.min_replicas, "maximum": settings.max_replicas}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        try:
+            return FixedEndpoints(settings.endpoints or "", allowed, **given)
+        except EndpointsError as error:
+            raise SettingsError(error.problems) from None
+
+    return find
+
+
+def recording(recorder: Recorder) -> Observer:
+    """An observer that writes every tick down."""
+
+    def note(target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG001
+        replicas, limits = record.observation.replicas, record.observation.limits
+        recorder.record(
+            Tick(
+                time=record.time,
+                target=str(target),
+                requested=replicas.requested,
+                current=replicas.current,
+                ready=replicas.ready,
+                starting=replicas.starting,
+                terminating=replicas.terminating,
+                unschedulable=replicas.unschedulable,
+                minimum=limits.minimum,
+                maximum=limits.maximum,
+                pods=outcomes,
+            )
+        )
+
+    return note
+
+
+def _words(text: str) -> list[str]:
+    return [word for part in text.split(",") if (word := part.strip())]
+
+
+def _parsed(option: str, parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _give_up(*problems: str) -> None:
+    for problem in problems:
+        typer.echo(problem, err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,61 @@
+"""Events on ScaledObjects, for `kubectl describe`: changes of mind, warnings, and triggers that are invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from scaler.cluster.events import Severity
+from scaler.cluster.model import ScaledObject, Workload
+from scaler.targets import Record, SettingsError, Target, Targets
+from scaler.targets.settings import FROM_ENV
+from scaler.targets.target import Outcomes
+
+
+class Events(Protocol):
+    """Who writes the events down, and sees to it that they are no flood."""
+
+    def say(self, about: ScaledObject, reason: str, note: str, severity: Severity = "Normal") -> None:
+        """Have `note` shown on a ScaledObject."""
+        ...
+
+
+class Announcer:
+    """Says each thing when it begins, and only where `speaks` allows it: of several replicas, one is to be heard."""
+
+    def __init__(self, targets: Targets, events: Events, speaks: Callable[[], bool]) -> None:
+        self._targets = targets
+        self._events = events
+        self._speaks = speaks
+        self._scaled_objects: dict[tuple[str, str], ScaledObject] = {}
+        self._warnings: WeakKeyDictionary[Target, frozenset[str]] = WeakKeyDictionary()
+
+    def show(self, scaled_objects: Iterable[ScaledObject]) -> None:
+        """Take in the ScaledObjects that name this scaler, all of them, and say which triggers are invalid."""
+        self._scaled_objects = {(shown.namespace, shown.name): shown for shown in scaled_objects}
+        for (namespace, name), shown in self._scaled_objects.items():
+            for trigger in shown.triggers:
+                if any(key.endswith(FROM_ENV) for key in trigger.metadata):
+                    continue  # only KEDA knows the values
+                try:
+                    self._targets.find(namespace, name, trigger.metadata)
+                except SettingsError as error:
+                    self._say(shown, "InvalidTrigger", f"trigger {trigger.index}: {error}", "Warning")
+
+    def note(self, target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG002
+        """Say what a tick brought; an observer of the targets' world."""
+        shown = self._scaled_objects.get((target.namespace, target.name))
+        if shown is None:
+            return
+        desired, before = record.decision.desired, record.before
+        if desired != before:
+            self._say(shown, "DesiredReplicas", f"{before} → {desired}: {record.decision.reason}", "Normal")
+        warnings = frozenset(target.warnings)
+        for warning in sorted(warnings - self._warnings.get(target, frozenset())):
+            self._say(shown, "ScalerWarning", warning, "Warning")
+        self._warnings[target] = warnings
+
+    def _say(self, about: ScaledObject, reason: str, note: str, severity: Severity) -> None:
+        if self._speaks():
+            self._events.say(about, reason, note, severity)

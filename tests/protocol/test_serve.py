@@ -1,0 +1,182 @@
+"""`vllm-scaler serve` as a process: its options, a pod named by address, and the end by SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from aiohttp import web
+
+from tests.protocol.world import PATIENCE_S, POLICY, Keda, until
+
+COMMAND = (sys.executable, "-c", "from scaler.cli import main; main()")
+ROOT = Path(__file__).parents[2]
+ANYWHERE = ("--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--log-format", "json")
+
+
+@dataclass
+class VllmPod:
+    """A pod's metrics page, over HTTP."""
+
+    waiting: int = 0
+    running: int = 0
+    port: int = 0
+
+    async def page(self, _request: web.Request) -> web.Response:
+        """The page of an engine with these queues."""
+        gauges = {"num_requests_waiting": self.waiting, "num_requests_running": self.running, "kv_cache_usage_perc": 0}
+        lines = []
+        for name, value in gauges.items():
+            lines.append(f"# TYPE vllm:{name} gauge")
+            lines.append(f'vllm:{name}{{engine="0",model_name="tiny"}} {value}')
+        return web.Response(text="\n".join(lines) + "\n")
+
+
+@pytest.fixture
+async def pod() -> AsyncIterator[VllmPod]:
+    pod = VllmPod()
+    app = web.Application()
+    app.add_routes([web.get("/metrics", pod.page), web.get("/metrics/", pod.page)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    pod.port = runner.addresses[0][1]
+    yield pod
+    await runner.cleanup()
+
+
+@dataclass
+class Process:
+    """A running `vllm-scaler serve`."""
+
+    process: asyncio.subprocess.Process
+    grpc: str
+    http: str
+
+    async def end(self) -> int:
+        """Its exit status."""
+        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
+
+
+def _environment() -> dict[str, str]:
+    """No cluster of the user's own comes into a test."""
+    ours = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"}
+    kept = {name: value for name, value in os.environ.items() if name not in ours and "VLLM_SCALER" not in name}
+    return kept | {"HOME": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+async def _start(*options: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *COMMAND, "serve", *options, stderr=asyncio.subprocess.PIPE, cwd=ROOT, env=_environment()
+    )
+
+
+@asynccontextmanager
+async def _served(*options: str) -> AsyncIterator[Process]:
+    process = await _start(*ANYWHERE, *options)
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            line = await _line(process.stderr, "listening")
+        yield Process(process, line["grpc"], line["http"])
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def _line(stream: asyncio.StreamReader, event: str) -> dict[str, Any]:
+    """The first line of the log with this event."""
+    said = []
+    while text := await stream.readline():
+        said.append(text.decode())
+        line = json.loads(text)
+        if line["event"] == event:
+            return dict(line)
+    raise AssertionError(f"it ended before it said {event!r}: {''.join(said)}")
+
+
+async def test_a_pod_named_by_address_is_read_and_its_queue_becomes_a_count(pod: VllmPod) -> None:
+    pod.waiting, pod.running = 30, 5
+    metadata = {**POLICY, "endpoints": f"127.0.0.1:{pod.port}", "minReplicas": "0", "maxReplicas": "9"}
+    async with (
+        _served("--allow-endpoints", "127.0.0.0/8") as process,
+        grpc.aio.insecure_channel(process.grpc) as channel,
+    ):
+        keda = Keda(channel, metadata)
+        await until(lambda: _is(keda, 4), "4 replicas for 35 requests")
+        pod.waiting, pod.running = 0, 0
+        await until(lambda: _is(keda, 0), "none for none")
+
+
+async def test_endpoints_outside_what_is_allowed_are_refused(pod: VllmPod) -> None:
+    async with (
+        _served("--allow-endpoints", "10.1.0.0/16, 10.2.0.0/16") as process,
+        grpc.aio.insecure_channel(process.grpc) as channel,
+    ):
+        keda = Keda(channel, {**POLICY, "endpoints": f"127.0.0.1:{pod.port}"})
+        code, text = await keda.refusal(Keda.spec)
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert "endpoints" in text
+        assert "127.0.0.1" in text
+
+
+async def test_sigterm_ends_streams_with_ok_and_the_process_with_zero(pod: VllmPod) -> None:
+    pod.running = 1
+    metadata = {**POLICY, "endpoints": f"127.0.0.1:{pod.port}"}
+    async with (
+        _served("--allow-endpoints", "127.0.0.0/8") as process,
+        grpc.aio.insecure_channel(process.grpc) as channel,
+    ):
+        keda = Keda(channel, metadata)
+        streams = [keda.stub.StreamIsActive(keda.ref), keda.stub.StreamMetricSpec(keda.ref)]
+        for stream in streams:
+            await asyncio.wait_for(stream.read(), PATIENCE_S)
+        process.process.send_signal(signal.SIGTERM)
+        for stream in streams:
+            async with asyncio.timeout(PATIENCE_S):
+                while await stream.read() is not grpc.aio.EOF:
+                    pass
+            assert await stream.code() is grpc.StatusCode.OK
+        assert await process.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "told"),
+    [
+        (("--listen", "9090"), 2, "no HOST:PORT"),
+        (("--allow-endpoints", "10.0.0.0/8,cluster"), 2, "'cluster'"),
+        (("--tls-cert", __file__), 2, "--tls-cert and --tls-key go together"),
+        (("--tls-cert", __file__, "--tls-key", __file__), 1, "no PEM certificate"),
+        (("--client-ca", __file__), 2, "--client-ca needs --tls-cert"),
+        (("--dcgm-url", "dcgm:9400"), 2, "http://{host_ip}:9400/metrics"),
+        (("--kubeconfig", __file__), 1, "cannot be used"),
+        (("--leader-elect",), 1, "no cluster"),
+        (("--policies", __file__), 1, "no YAML"),
+        (("--record", "/nonexistent/file"), 1, "/nonexistent/file"),
+        ((), 1, "--allow-endpoints"),
+    ],
+)
+async def test_what_cannot_be_served_is_one_clear_error(options: tuple[str, ...], status: int, told: str) -> None:
+    network = (
+        () if options in ((), ("--allow-endpoints", "10.0.0.0/8,cluster")) else ("--allow-endpoints", "10.0.0.0/8")
+    )
+    process = await _start(*ANYWHERE, *network, *options)
+    _, said = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    assert process.returncode == status, said.decode()
+    assert told in " ".join(said.decode().replace("│", " ").split())
+    assert b"Traceback" not in said
+
+
+async def _is(keda: Keda, replicas: int) -> bool:
+    return await keda.value() == replicas
