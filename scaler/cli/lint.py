@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from scaler.cli import policies
@@ -19,10 +19,11 @@ from scaler.cli.linting import RULES, Finding, Given, Report, Severity, check
 from scaler.policy.parsing import SettingsError, parse_duration
 
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
+_INDENT, _WIDTH = "    ", 120
 
 
 def lint(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Manifests, folders of them, or - for stdin.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Manifests, folders of them, or - for stdin.")],
     as_json: Annotated[bool, typer.Option("--json", help="JSON for machines.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as well.")] = False,
     ignore: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Leave a rule out; may be repeated.")] = None,
@@ -98,9 +99,10 @@ def _print(report: Report) -> None:
     console = Console(highlight=False)
     for finding in report.findings:
         console.print(_headline(finding), soft_wrap=True)
-        console.print(Padding(Text(finding.why, style="dim"), (0, 0, 0, 4)))
+        why = textwrap.fill(finding.why, min(console.width, _WIDTH), initial_indent=_INDENT, subsequent_indent=_INDENT)
+        console.print(Text(why, style="dim"), soft_wrap=True)
         if finding.right:
-            console.print(Text(f"    right: {finding.right}"), soft_wrap=True)
+            console.print(Text(f"{_INDENT}right: {finding.right}"), soft_wrap=True)
     for skipped in report.skipped:
         console.print(Text(f"{skipped.place}: skipped: {skipped.name} does not name this scaler"), soft_wrap=True)
     counts = ", ".join(_plural(report.count(severity), severity) for severity in Severity)

@@ -250,7 +250,7 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
     "scale-down-stabilization": (
         [Case()],
         [
-            Case(behavior("scaleDown.stabilizationWindowSeconds", "120"), "waits 120 s after downscaleDelay's 300 s"),
+            Case(behavior("scaleDown.stabilizationWindowSeconds", "120"), "waits 120 s, and downscaleDelay's 300 s"),
             Case(behavior("scaleDown.stabilizationWindowSeconds", "null"), "waits 300 s by default"),
         ],
     ),
@@ -463,7 +463,7 @@ def test_findings_name_file_and_line_and_say_why_and_what_is_right(tmp_path: Pat
     assert f"{file}:22: error: default/llama: headrooms: unknown key  [metadata]" in result.stdout
     assert "right: did you mean headroom?" in result.stdout
     assert "INVALID_ARGUMENT" in result.stdout  # the reason
-    assert result.stdout.endswith("1 ScaledObject checked: 2 errors, 0 warnings, 1 hint\n")
+    assert result.stdout.endswith("1 ScaledObject checked: 2 errors, 0 warnings, 0 hints\n")
 
 
 def test_json_is_for_machines(tmp_path: Path) -> None:
@@ -471,7 +471,7 @@ def test_json_is_for_machines(tmp_path: Path) -> None:
     answer = json.loads(result.stdout)
     assert result.exit_code == 1
     assert (answer["checked"], answer["skipped"]) == (1, [])
-    first = answer["findings"][1]
+    first = answer["findings"][0]
     assert (first["line"], first["severity"], first["rule"]) == (16, "error", "fallback-to-zero")
     assert first["name"] == "default/llama"
     assert all(first[key] for key in ("file", "what", "why", "right"))

@@ -55,13 +55,14 @@ def scale_down_stabilization(so: ScaledObject, _manifests: tuple[Manifest, ...])
     """The HPA's window for scaling down, 300 s unless said otherwise, comes on top of the policy's downscaleDelay."""
     said = so.behavior("scaleDown", "stabilizationWindowSeconds")
     window = DEFAULT_DOWN_WINDOW_S if said is None else so.number(*BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
-    own = max((t.settings.downscale_delay_s for t in so.triggers if t.settings), default=0.0)
-    if window > 0:
-        yield Flaw(
-            so.behavior_place("scaleDown", "stabilizationWindowSeconds"),
-            f"scaleDown waits {window:g} s{' by default' if said is None else ''} after downscaleDelay's {own:g} s",
-            "stabilizationWindowSeconds: 0, and downscaleDelay in the metadata",
-        )
+    for settings in (trigger.settings for trigger in so.triggers):
+        if window > 0 and settings is not None:
+            yield Flaw(
+                so.behavior_place("scaleDown", "stabilizationWindowSeconds"),
+                f"scaleDown waits {window:g} s{' by default' if said is None else ''}, and downscaleDelay's "
+                f"{settings.downscale_delay_s:g} s before",
+                "stabilizationWindowSeconds: 0, and downscaleDelay in the metadata",
+            )
 
 
 @hint

@@ -1,0 +1,65 @@
+{{- define "vllm-scaler.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vllm-scaler.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "vllm-scaler.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "vllm-scaler.selectorLabels" . }}
+{{- end -}}
+
+{{- define "vllm-scaler.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "vllm-scaler.fullname" .) "default" .Values.serviceAccount.create) -}}
+{{- end -}}
+
+{{- define "vllm-scaler.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the scaler may do where its ScaledObjects live. Each verb is a call that it makes. */}}
+{{- define "vllm-scaler.rules" -}}
+- apiGroups: [keda.sh]
+  resources: [scaledobjects]
+  verbs: [list, watch]
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments, statefulsets]
+  verbs: [list, watch]
+{{- if .Values.delivery.direct }}
+- apiGroups: [apps]
+  resources: [deployments/scale, statefulsets/scale]
+  verbs: [patch]
+{{- end }}
+{{- range .Values.extraScaleTargets }}
+- apiGroups: [{{ .apiGroup | quote }}]
+  resources: [{{ .resource }}]
+  verbs: [list, watch]
+- apiGroups: [{{ .apiGroup | quote }}]
+  resources: [{{ .resource }}/scale]
+  verbs: {{ if $.Values.delivery.direct }}[get, patch]{{ else }}[get]{{ end }}
+{{- end }}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}

@@ -1,0 +1,69 @@
+"""What the chart renders and what the examples show is accepted by a real API server, which knows every field."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster import toolchain
+from tests.cluster.control_plane import ControlPlane, Manifest
+
+pytestmark = pytest.mark.toolchain
+
+K8S = Path(__file__).parents[2] / "k8s"
+
+FULL = """
+replicaCount: 2
+leaderElection: {enabled: true}
+watchNamespaces: [serving]
+extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkersets}]
+delivery: {direct: true}
+policies: {chat: {policy: adaptive, headroom: 10%}}
+sources: {bearerToken: {secretName: page-token}, ca: {configMapName: page-ca}}
+tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
+recording: {enabled: true}
+networkPolicy: {egress: {enabled: true}}
+"""
+
+
+@pytest.fixture(scope="module")
+def strict(api_server: ControlPlane) -> ControlPlane:
+    """The API server with KEDA's resources and the namespaces of chart and examples."""
+    api_server.apply_crds(toolchain.module_dir("keda") / "config" / "crd" / "bases")
+    for name in ("keda", "serving"):
+        api_server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return api_server
+
+
+def refused(plane: ControlPlane, manifests: list[Manifest]) -> str:
+    """What a strict API server has against the manifests, empty when it takes all of them; nothing is kept."""
+    try:
+        plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump_all(manifests))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("values", ["{}", "podDisruptionBudget: {enabled: true}", FULL])
+def test_the_chart_is_accepted(strict: ControlPlane, values: str) -> None:
+    command = [toolchain.binary("helm"), "template", "vllm-scaler", K8S / "chart", "--namespace", "keda", "-f", "-"]
+    text = subprocess.run(command, input=values, capture_output=True, text=True, check=True, timeout=60).stdout
+    manifests = [manifest for manifest in yaml.safe_load_all(text) if manifest]
+    assert len(manifests) >= 6
+    assert refused(strict, manifests) == ""
+
+
+@pytest.mark.parametrize("file", sorted((K8S / "examples").rglob("*.yaml")), ids=lambda file: file.stem)
+def test_the_examples_are_accepted(strict: ControlPlane, file: Path) -> None:
+    manifests = [m for m in yaml.safe_load_all(file.read_text()) if m["kind"] != "LeaderWorkerSet"]
+    assert any(manifest["kind"] == "ScaledObject" for manifest in manifests)
+    assert refused(strict, manifests) == ""
+
+
+def test_a_misspelt_field_would_be_refused(strict: ControlPlane) -> None:
+    file = K8S / "examples" / "deployment.yaml"
+    text = file.read_text().replace("terminationGracePeriodSeconds", "terminationGraceSeconds")
+    assert "terminationGraceSeconds" in refused(strict, list(yaml.safe_load_all(text)))

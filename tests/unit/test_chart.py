@@ -1,0 +1,363 @@
+"""The Helm chart, rendered by the real helm: what it runs, what it may do, who may call it, and what it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from scaler.cli import policies
+from scaler.cli.serve import serve
+from tests.cluster import toolchain
+
+pytestmark = pytest.mark.toolchain
+
+CHART = Path(__file__).parents[2] / "k8s" / "chart"
+
+EVERYTHING = """
+replicaCount: 2
+leaderElection: {enabled: true}
+watchNamespaces: [serving, batch]
+extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkersets}]
+delivery: {direct: true}
+policies: {chat: {policy: adaptive, headroom: 10%, maxNumSeqs: 64, startingCredit: false}}
+shadow: true
+sources:
+  prometheusURL: http://prometheus.monitoring.svc:9090
+  dcgmURL: http://{host_ip}:9400/metrics
+  bearerToken: {secretName: page-token}
+  ca: {configMapName: page-ca}
+tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
+recording: {enabled: true, claimName: recordings}
+logLevel: debug
+networkPolicy: {egress: {enabled: true, extra: [{ports: [{port: 9090}]}]}}
+serviceMonitor: {enabled: true, labels: {release: prometheus}}
+imagePullSecrets: [{name: registry}]
+priorityClassName: system-cluster-critical
+podLabels: {team: serving}
+podAnnotations: {note: x}
+nodeSelector: {pool: system}
+tolerations: [{key: system, operator: Exists}]
+affinity: {nodeAffinity: {}}
+env: [{name: VLLM_SCALER_LOG_FORMAT, value: json}]
+serviceAccount: {annotations: {a: b}}
+service: {annotations: {a: b}}
+"""
+VALUES = {
+    "defaults": "{}",
+    "everything": EVERYTHING,
+    "single, guarded": "podDisruptionBudget: {enabled: true}",
+    "plain TLS": "tls: {secretName: scaler-tls}",
+    "recording to memory": "recording: {enabled: true}",
+    "foreign account": "serviceAccount: {create: false, name: given}",
+    "closed": "networkPolicy: {monitoringNamespace: '', egress: {enabled: true}}",
+}
+
+
+def helm(*words: str, values: str = "{}") -> subprocess.CompletedProcess[str]:
+    command = [str(toolchain.binary("helm")), *words, "--values", "-"]
+    return subprocess.run(command, input=values, capture_output=True, text=True, check=False, timeout=60)
+
+
+@cache
+def rendered(values: str = "{}") -> tuple[dict[str, Any], ...]:
+    result = helm("template", "vllm-scaler", str(CHART), "--namespace", "keda", values=values)
+    assert result.returncode == 0, result.stderr
+    return tuple(document for document in yaml.safe_load_all(result.stdout) if document)
+
+
+def only(kind: str, values: str = "{}") -> dict[str, Any]:
+    (found,) = [document for document in rendered(values) if document["kind"] == kind]
+    return found
+
+
+def pod(values: str = "{}") -> dict[str, Any]:
+    spec: dict[str, Any] = only("Deployment", values)["spec"]["template"]["spec"]
+    return spec
+
+
+def rules(values: str = "{}") -> list[tuple[str, str, tuple[str, ...]]]:
+    """Every rule of every role, as (group, resource, verbs), sorted; the same ones of several Roles once."""
+    roles = [document for document in rendered(values) if document["kind"] in ("Role", "ClusterRole")]
+    return sorted(
+        {
+            (group, resource, tuple(rule["verbs"]))
+            for role in roles
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+    )
+
+
+@pytest.fixture(params=VALUES.values(), ids=VALUES)
+def values(request: pytest.FixtureRequest) -> str:
+    text: str = request.param
+    return text
+
+
+def test_helm_lints_it_strictly(values: str) -> None:
+    result = helm("lint", "--strict", str(CHART), values=values)
+    assert result.returncode == 0, result.stdout
+
+
+def test_every_option_is_one_of_the_servers(values: str) -> None:
+    app = typer.Typer()
+    app.command()(serve)
+    options = {name: parameter for parameter in typer.main.get_command(app).params for name in parameter.opts}
+    word, *arguments = pod(values)["containers"][0]["args"]
+    assert word == "serve"
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        assert name in options
+        assert bool(equals) is not options[name].is_flag
+        assert value or not equals
+
+
+def test_what_is_asked_for_is_said_to_the_server() -> None:
+    assert pod(EVERYTHING)["containers"][0]["args"] == [
+        "serve",
+        "--listen=[::]:9090",
+        "--http-listen=[::]:9091",
+        "--log-format=json",
+        "--log-level=debug",
+        "--namespaces=serving,batch",
+        "--leader-elect",
+        "--tls-cert=/etc/vllm-scaler/tls/tls.crt",
+        "--tls-key=/etc/vllm-scaler/tls/tls.key",
+        "--client-ca=/etc/vllm-scaler/client-ca/ca.crt",
+        "--prometheus=http://prometheus.monitoring.svc:9090",
+        "--dcgm-url=http://{host_ip}:9400/metrics",
+        "--bearer-token-file=/etc/vllm-scaler/bearer-token/token",
+        "--ca-file=/etc/vllm-scaler/ca/ca.crt",
+        "--policies=/etc/vllm-scaler/policies/policies.yaml",
+        "--shadow",
+        "--record=/var/lib/vllm-scaler/recording.jsonl",
+    ]
+
+
+def test_every_file_named_is_mounted_read_only(values: str) -> None:
+    spec = pod(values)
+    container = spec["containers"][0]
+    mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+    assert {mount["name"] for mount in mounts.values()} == {volume["name"] for volume in spec["volumes"]}
+    for argument in container["args"]:
+        file = argument.partition("=")[2]
+        if file.startswith("/"):
+            mount = mounts[str(Path(file).parent)]
+            assert mount.get("readOnly", False) is file.startswith("/etc/")
+
+
+def test_the_container_can_do_no_more_than_it_must(values: str) -> None:
+    spec = pod(values)
+    (container,) = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}
+    assert all("hostPath" not in volume for volume in spec["volumes"])
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_a_services_variables_cannot_pass_for_the_servers_own(values: str) -> None:
+    assert pod(values)["enableServiceLinks"] is False
+
+
+def test_probes_and_service_reach_the_ports_that_are_served() -> None:
+    container = pod()["containers"][0]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"grpc": 9090, "http": 9091}
+    assert {container[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")} == {
+        "http"
+    }
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    service = only("Service")["spec"]
+    assert {(port["port"], port["targetPort"]) for port in service["ports"]} == {(9090, "grpc"), (9091, "http")}
+    assert service["type"] == "ClusterIP"
+    assert service["selector"].items() <= only("Deployment")["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_roles_allow_no_more_than_looking_and_telling() -> None:
+    look = ("list", "watch")
+    assert rules() == [
+        ("", "pods", look),
+        ("apps", "deployments", look),
+        ("apps", "statefulsets", look),
+        ("autoscaling", "horizontalpodautoscalers", look),
+        ("events.k8s.io", "events", ("create", "patch")),
+        ("keda.sh", "scaledobjects", look),
+    ]
+
+
+def test_each_feature_brings_its_own_rights_and_no_others() -> None:
+    def added(values: str) -> set[tuple[str, str, tuple[str, ...]]]:
+        return set(rules(values)) - set(rules())
+
+    lws = "extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkersets}]"
+    assert added(lws) == {
+        ("leaderworkerset.x-k8s.io", "leaderworkersets", ("list", "watch")),
+        ("leaderworkerset.x-k8s.io", "leaderworkersets/scale", ("get",)),
+    }
+    assert added("delivery: {direct: true}") == {
+        ("apps", "deployments/scale", ("patch",)),
+        ("apps", "statefulsets/scale", ("patch",)),
+    }
+    assert ("leaderworkerset.x-k8s.io", "leaderworkersets/scale", ("get", "patch")) in rules(
+        f"{lws}\ndelivery: {{direct: true}}"
+    )
+    assert added("{replicaCount: 2, leaderElection: {enabled: true}}") == {
+        ("coordination.k8s.io", "leases", ("get", "update")),
+        ("coordination.k8s.io", "leases", ("create",)),
+    }
+
+
+def test_there_are_no_wildcards_and_no_secrets_in_the_roles(values: str) -> None:
+    for group, resource, verbs in rules(values):
+        assert "*" not in (group, resource, *verbs)
+        assert resource not in ("secrets", "configmaps", "pods/exec")
+        assert set(verbs) <= {"get", "list", "watch", "create", "update", "patch"}
+
+
+def test_with_namespaces_named_nothing_is_cluster_wide() -> None:
+    kinds = {document["kind"] for document in rendered("watchNamespaces: [serving, batch]")}
+    assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
+    bindings = [d for d in rendered("watchNamespaces: [serving, batch]") if d["kind"] == "RoleBinding"]
+    assert {binding["metadata"]["namespace"] for binding in bindings} == {"serving", "batch"}
+    for binding in bindings:
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "vllm-scaler", "namespace": "keda"}]
+
+
+def test_leases_may_be_taken_only_where_the_scaler_lives() -> None:
+    (lease,) = [d for d in rendered(EVERYTHING) if d["kind"] == "Role" and d["metadata"]["name"].endswith("-leader")]
+    assert lease["metadata"]["namespace"] == "keda"
+    assert [rule.get("resourceNames") for rule in lease["rules"]] == [["vllm-scaler"], None]
+
+
+def namespace_of(peer: dict[str, Any]) -> str:
+    labels = peer["namespaceSelector"]["matchLabels"]
+    assert peer.keys() == {"namespaceSelector"}
+    assert labels.keys() == {"kubernetes.io/metadata.name"}
+    name: str = labels["kubernetes.io/metadata.name"]
+    return name
+
+
+@pytest.mark.parametrize(
+    ("values", "admitted"),
+    [
+        ("{}", {("keda", "grpc"), ("monitoring", "http")}),
+        ("networkPolicy: {monitoringNamespace: ''}", {("keda", "grpc")}),
+        (
+            "networkPolicy: {kedaNamespace: keda-system, monitoringNamespace: o11y}",
+            {("keda-system", "grpc"), ("o11y", "http")},
+        ),
+    ],
+)
+def test_the_network_lets_in_keda_and_monitoring_each_to_its_port(values: str, admitted: set[tuple[str, str]]) -> None:
+    spec = only("NetworkPolicy", values)["spec"]
+    assert spec["policyTypes"] == ["Ingress"]
+    assert spec["podSelector"]["matchLabels"] == only("Service")["spec"]["selector"]
+    found = {
+        (namespace_of(peer), port["port"])
+        for rule in spec["ingress"]
+        for peer in rule["from"]
+        for port in rule["ports"]
+    }
+    assert found == admitted
+    assert all(rule["from"] and rule["ports"] for rule in spec["ingress"])  # an empty list would admit all
+
+
+def test_egress_can_be_narrowed_to_metrics_pages_api_server_and_names() -> None:
+    spec = only("NetworkPolicy", "{watchNamespaces: [serving], networkPolicy: {egress: {enabled: true}}}")["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    pages, api_server, names = spec["egress"]
+    assert pages["to"][0]["namespaceSelector"]["matchExpressions"][0]["values"] == ["serving"]
+    assert [port["port"] for port in pages["ports"]] == [8000, 8080]
+    assert [port["port"] for port in api_server["ports"]] == [443, 6443]
+    assert {port["port"] for port in names["ports"]} == {53}
+
+
+def test_policies_arrive_as_the_server_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "policies.yaml"
+    file.write_text(only("ConfigMap", EVERYTHING)["data"]["policies.yaml"])
+    assert policies.load(file) == {
+        "chat": {"policy": "adaptive", "headroom": "10%", "maxNumSeqs": "64", "startingCredit": "false"}
+    }
+
+
+def test_changed_policies_roll_the_pods() -> None:
+    def annotations(values: str) -> dict[str, str]:
+        found: dict[str, str] = only("Deployment", values)["spec"]["template"]["metadata"]["annotations"]
+        return found
+
+    assert annotations("policies: {a: {headroom: 1}}") != annotations("policies: {a: {headroom: 2}}")
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        ("{}", "vllm-scaler:0.1.0"),
+        ("image: {repository: registry.example/scaler, tag: edge}", "registry.example/scaler:edge"),
+        (f"image: {{tag: edge, digest: 'sha256:{'0' * 64}'}}", f"vllm-scaler@sha256:{'0' * 64}"),
+    ],
+)
+def test_the_image_is_the_charts_version_unless_said_otherwise(values: str, image: str) -> None:
+    assert pod(values)["containers"][0]["image"] == image
+
+
+def test_the_charts_version_is_the_packages() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert f'version = "{chart["appVersion"]}"' in (CHART.parents[1] / "pyproject.toml").read_text()
+
+
+def test_a_roll_out_with_a_standby_does_not_wait_for_a_second_ready_pod() -> None:
+    def strategy(values: str) -> Any:
+        return only("Deployment", values)["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"]
+
+    assert strategy("{}") == 0
+    assert strategy(EVERYTHING) == "100%"
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("replicas: 2", "replicas"),
+        ("image: {repo: x}", "repo"),
+        ("image: {digest: abc}", "digest"),
+        ("watchNamespaces: serving", "watchNamespaces"),
+        ("watchNamespaces: [Serving]", "watchNamespaces"),
+        ("extraScaleTargets: [{resource: leaderworkersets}]", "apiGroup"),
+        ("extraScaleTargets: [{apiGroup: x.io, resource: '*'}]", "resource"),
+        ("policies: {chat: fast}", "policies"),
+        ("policies: {chat: {rules: [a]}}", "rules"),
+        ("logLevel: loud", "logLevel"),
+        ("sources: {prometheusURL: prometheus:9090}", "prometheusURL"),
+        ("networkPolicy: {kedaNamespace: ''}", "kedaNamespace"),
+        ("replicaCount: 2", "needs leaderElection.enabled"),
+        ("{leaderElection: {enabled: true}, podDisruptionBudget: {enabled: true}}", "would block every drain"),
+        ("tls: {clientCA: {secretName: keda-ca}}", "set tls.secretName"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(values: str, told: str) -> None:
+    result = helm("template", "vllm-scaler", str(CHART), values=values)
+    assert result.returncode != 0
+    assert told in result.stderr
+
+
+def test_notes_say_what_comes_next() -> None:
+    words = ("install", "vllm-scaler", str(CHART), "--dry-run=client", "--namespace", "keda")
+    notes = helm(*words).stdout.partition("NOTES:")[2]
+    assert "scalerAddress: vllm-scaler.keda.svc:9090" in notes
+    assert "vllm-scaler lint" in notes
+    assert "enableTLS" not in notes
+    assert 'enableTLS: "true"' in helm(*words, values="tls: {secretName: t}").stdout
