@@ -124,10 +124,12 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "serve",
         "--listen=[::]:9090",
         "--http-listen=[::]:9091",
+        "--address=vllm-scaler.keda.svc:9090",
         "--log-format=json",
         "--log-level=debug",
         "--namespaces=serving,batch",
         "--leader-elect",
+        "--lease-name=vllm-scaler",
         "--tls-cert=/etc/vllm-scaler/tls/tls.crt",
         "--tls-key=/etc/vllm-scaler/tls/tls.key",
         "--client-ca=/etc/vllm-scaler/client-ca/ca.crt",
@@ -137,7 +139,7 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--ca-file=/etc/vllm-scaler/ca/ca.crt",
         "--policies=/etc/vllm-scaler/policies/policies.yaml",
         "--shadow",
-        "--record=/var/lib/vllm-scaler/recording.jsonl",
+        "--record=/var/lib/vllm-scaler/$(POD_NAME).jsonl",
     ]
 
 
@@ -242,6 +244,14 @@ def test_leases_may_be_taken_only_where_the_scaler_lives() -> None:
     (lease,) = [d for d in rendered(EVERYTHING) if d["kind"] == "Role" and d["metadata"]["name"].endswith("-leader")]
     assert lease["metadata"]["namespace"] == "keda"
     assert [rule.get("resourceNames") for rule in lease["rules"]] == [["vllm-scaler"], None]
+
+
+def test_a_renamed_release_is_found_under_its_own_name() -> None:
+    renamed = "{fullnameOverride: llm-scaler, service: {grpcPort: 7000}, leaderElection: {enabled: true}}"
+    arguments = pod(renamed)["containers"][0]["args"]
+    assert "--address=llm-scaler.keda.svc:7000" in arguments
+    assert "--lease-name=llm-scaler" in arguments
+    assert only("Service", renamed)["metadata"]["name"] == "llm-scaler"
 
 
 def namespace_of(peer: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,8 @@ from scaler.cli.linting import RULES, Finding, Given, check
 app = typer.Typer()
 app.command()(lint)
 
-EXAMPLES = Path(__file__).parents[3] / "k8s" / "examples"
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "k8s" / "examples"
 
 GOOD = """
 apiVersion: keda.sh/v1alpha1
@@ -555,3 +557,11 @@ def test_the_examples_pass() -> None:
     assert answer["skipped"] == []
     assert answer["checked"] == len([f for f in EXAMPLES.rglob("*.yaml") if "kind: ScaledObject" in f.read_text()])
     assert result.exit_code == 0
+
+
+def test_the_readmes_scaled_object_is_right(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    shown = [block for block in blocks if "kind: ScaledObject" in block]
+    assert shown
+    for block in shown:
+        assert run("-", "--strict", stdin=block).exit_code == 0
