@@ -27,7 +27,7 @@ STREAM_LIFE_S = 30 * 60.0
 would take that for a failure and stay away for up to a minute."""
 
 LONGEST_MESSAGE = 2000
-"""Characters of a status message: it travels in the trailers, which HTTP/2 peers bound at about 8 KB."""
+"""Bytes of a status message: it travels in the trailers, up to three times as long, and peers bound those at 8 KB."""
 
 Handler = Any
 """A grpc.RpcMethodHandler."""
@@ -118,7 +118,14 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
             case _:
                 log.error("rpc failed", method=method, exc_info=error)
                 code, text = grpc.StatusCode.INTERNAL, f"a fault inside the scaler, see its log: {error!r}"
-        return code, text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+        return code, _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= LONGEST_MESSAGE:
+        return text
+    return encoded[: LONGEST_MESSAGE - 3].decode(errors="ignore") + "…"
 
 
 async def _until(stopping: asyncio.Event, work: Coroutine[Any, Any, None], life_s: float) -> None:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 from aiohttp import web
 
+from tests.protocol.process import ANYWHERE, served, start
 from tests.protocol.world import PATIENCE_S, POLICY, Keda, until
-
-COMMAND = (sys.executable, "-c", "from scaler.cli import main; main()")
-ROOT = Path(__file__).parents[2]
-ANYWHERE = ("--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--log-format", "json")
 
 
 @dataclass
@@ -55,62 +46,11 @@ async def pod() -> AsyncIterator[VllmPod]:
     await runner.cleanup()
 
 
-@dataclass
-class Process:
-    """A running `vllm-scaler serve`."""
-
-    process: asyncio.subprocess.Process
-    grpc: str
-    http: str
-
-    async def end(self) -> int:
-        """Its exit status."""
-        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
-
-
-def _environment() -> dict[str, str]:
-    """No cluster of the user's own comes into a test."""
-    ours = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"}
-    kept = {name: value for name, value in os.environ.items() if name not in ours and "VLLM_SCALER" not in name}
-    return kept | {"HOME": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-async def _start(*options: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *COMMAND, "serve", *options, stderr=asyncio.subprocess.PIPE, cwd=ROOT, env=_environment()
-    )
-
-
-@asynccontextmanager
-async def _served(*options: str) -> AsyncIterator[Process]:
-    process = await _start(*ANYWHERE, *options)
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            line = await _line(process.stderr, "listening")
-        yield Process(process, line["grpc"], line["http"])
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def _line(stream: asyncio.StreamReader, event: str) -> dict[str, Any]:
-    """The first line of the log with this event."""
-    said = []
-    while text := await stream.readline():
-        said.append(text.decode())
-        line = json.loads(text)
-        if line["event"] == event:
-            return dict(line)
-    raise AssertionError(f"it ended before it said {event!r}: {''.join(said)}")
-
-
 async def test_a_pod_named_by_address_is_read_and_its_queue_becomes_a_count(pod: VllmPod) -> None:
     pod.waiting, pod.running = 30, 5
     metadata = {**POLICY, "endpoints": f"127.0.0.1:{pod.port}", "minReplicas": "0", "maxReplicas": "9"}
     async with (
-        _served("--allow-endpoints", "127.0.0.0/8") as process,
+        served("--allow-endpoints", "127.0.0.0/8") as process,
         grpc.aio.insecure_channel(process.grpc) as channel,
     ):
         keda = Keda(channel, metadata)
@@ -121,7 +61,7 @@ async def test_a_pod_named_by_address_is_read_and_its_queue_becomes_a_count(pod:
 
 async def test_endpoints_outside_what_is_allowed_are_refused(pod: VllmPod) -> None:
     async with (
-        _served("--allow-endpoints", "10.1.0.0/16, 10.2.0.0/16") as process,
+        served("--allow-endpoints", "10.1.0.0/16, 10.2.0.0/16") as process,
         grpc.aio.insecure_channel(process.grpc) as channel,
     ):
         keda = Keda(channel, {**POLICY, "endpoints": f"127.0.0.1:{pod.port}"})
@@ -135,7 +75,7 @@ async def test_sigterm_ends_streams_with_ok_and_the_process_with_zero(pod: VllmP
     pod.running = 1
     metadata = {**POLICY, "endpoints": f"127.0.0.1:{pod.port}"}
     async with (
-        _served("--allow-endpoints", "127.0.0.0/8") as process,
+        served("--allow-endpoints", "127.0.0.0/8") as process,
         grpc.aio.insecure_channel(process.grpc) as channel,
     ):
         keda = Keda(channel, metadata)
@@ -171,7 +111,7 @@ async def test_what_cannot_be_served_is_one_clear_error(options: tuple[str, ...]
     network = (
         () if options in ((), ("--allow-endpoints", "10.0.0.0/8,cluster")) else ("--allow-endpoints", "10.0.0.0/8")
     )
-    process = await _start(*ANYWHERE, *network, *options)
+    process = await start(*ANYWHERE, *network, *options)
     _, said = await asyncio.wait_for(process.communicate(), PATIENCE_S)
     assert process.returncode == status, said.decode()
     assert told in " ".join(said.decode().replace("│", " ").split())
