@@ -166,9 +166,7 @@ class KubernetesDiscovery:
         reflector = self._scaled_objects.get(namespace) or self._scaled_objects.get("")
         if reflector is None:
             served = ", ".join(sorted(self._namespaces))
-            raise DiscoveryError(
-                f"namespace {namespace} is not served: this server looks for ScaledObjects in {served}"
-            )
+            raise DiscoveryError(f"namespace {namespace} is not served: this server serves only {served}")
         if not reflector.synced.is_set():
             raise DiscoveryError(reflector.error or "the ScaledObjects are not listed yet")
         scaled_object = reflector.items.get(key)

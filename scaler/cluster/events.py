@@ -45,7 +45,8 @@ class _Series:
     last: float
     """Unix time of the last occurrence."""
     count: int = 1
-    reported: int = 1
+    reported: int = 0
+    """The count that the API server knows; 0 until the event is written."""
 
 
 @dataclass(slots=True)
@@ -112,6 +113,7 @@ class EventRecorder:
     async def _try_to_create(self, identity: _Identity, series: _Series, about: ScaledObject, at: float) -> None:
         try:
             await self._client.create(EVENTS, about.namespace, self._body(identity, series, about, at))
+            series.reported = 1
         except ApiError as error:
             self._series.pop(identity, None)
             self._complain(error)
@@ -125,7 +127,7 @@ class EventRecorder:
         """Write the counts that have changed, and forget series and budgets that have ended."""
         now = time.time()
         for identity, series in list(self._series.items()):
-            if series.count > series.reported:
+            if 0 < series.reported < series.count:
                 await self._update(identity, series)
             elif now - series.last > SERIES_S:
                 del self._series[identity]

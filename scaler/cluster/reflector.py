@@ -154,7 +154,8 @@ class Reflector(Generic[T]):
             self._version = None  # only a list proves that the server still tells the truth
             raise
         except ApiError:
-            self._seen_at = time.monotonic()
+            if self._standing:
+                self._seen_at = time.monotonic()
             raise
         finally:
             self._standing = False
@@ -200,7 +201,7 @@ class Reflector(Generic[T]):
         # A version that the server does not know, be it too old or, after a restored backup, too new.
         if error.status == EXPIRED or "Too large resource version" in str(error):
             self._version = None
-        elif str(error) != self.error:
+        elif str(error) != self.error and (self._failures or error.status):  # one broken connection is no news
             log.warning("the cluster is not seen", error=str(error))
         self.error = str(error)
         timing = self._timing
