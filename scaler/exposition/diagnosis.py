@@ -51,7 +51,9 @@ def _quoted(text: bytes) -> str:
     return f'"{printable[:_SHOWN]}{"…" * (len(printable) > _SHOWN)}"'
 
 
-_ANY_METRIC = re.compile(rb"(?m)^[ \t]*+(?:#[ \t]++TYPE[ \t]|[a-zA-Z_:][a-zA-Z0-9_:]*+(?:\{[^\n]*+\n|[ \t]++[-+0-9N]))")
+_ANY_METRIC = re.compile(
+    rb"(?m)^[ \t]*+(?:#[ \t]++TYPE[ \t]|[a-zA-Z_:][a-zA-Z0-9_:]*+(?:[ \t]*+\{[^\n]*\})?+[ \t]++[-+.0-9eEInNaf]++[ \t\r]*+$)"
+)
 
 _Kind = tuple[Callable[[bytes], bool], str]
 _KINDS: tuple[_Kind, ...] = (
