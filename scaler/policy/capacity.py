@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scaler.policy.counting import number
 from scaler.policy.observation import Observation
 from scaler.policy.state import Capacity
 
@@ -11,8 +12,6 @@ _FORGETTING = 0.05
 """Share by which learned slots follow a lower observation each tick: long prompts leave fewer slots."""
 TARGET_USE = 0.8
 """Share of its slots that a replica should use: the rest takes what arrives between two decisions."""
-
-
 _ENOUGH_KV = 0.05
 """Use of the KV cache from which on the requests that run tell how many would fill it."""
 _AVERAGING = 0.05
@@ -43,8 +42,10 @@ def target_ongoing(capacity: Capacity) -> tuple[float, str]:
     """
     known = [(capacity.carried, "the most that one carried so far")]
     if capacity.slots is not None:
-        known = [(TARGET_USE * capacity.slots, f"{TARGET_USE:.0%} of its {capacity.slots:.3g} slots")]
+        known = [(TARGET_USE * capacity.slots, f"{TARGET_USE:.0%} of its {number(capacity.slots)} slots")]
     if capacity.room is not None:
-        known.append((TARGET_USE * capacity.room, f"{TARGET_USE:.0%} of the {capacity.room:.3g} its KV cache holds"))
+        known.append(
+            (TARGET_USE * capacity.room, f"{TARGET_USE:.0%} of the {number(capacity.room)} its KV cache holds")
+        )
     target, source = min(known)
     return max(1.0, target), source

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scaler.policy.decision import Decision, Step
+from scaler.policy.counting import ceil
+from scaler.policy.decision import Decision
 from scaler.policy.emission import emit
 from scaler.policy.observation import Observation
 from scaler.policy.schedule import floor_at
 from scaler.policy.settings import PolicySettings
 from scaler.policy.state import State
-from scaler.policy.steps import STEPS, Draft, ceil
+from scaler.policy.steps import LIMITING, SHAPING, Draft, signals
+
+_GAP_TICKS = 30
+"""So many ticks without a decision, and nothing can be said to have held all the while."""
+_HOLDING = frozenset(step.__name__ for step in LIMITING)
 
 
 def decide(settings: PolicySettings, state: State | None, observation: Observation) -> tuple[State, Decision]:
     """Decide the replica count for one observation.
 
     `state` is what the last call returned, or None for the first; it is not changed. The same arguments give
-    the same answer: there is no clock and no I/O here. Time must not run backwards between two calls; if it
-    does, the decision is made as if no time had passed.
+    the same answer: there is no clock and no I/O here. Where time runs backwards a little, the decision is made
+    as if none had passed; over a jump, either way, windows and averages begin anew.
     """
     state = State() if state is None else state.copy()
-    if state.time is not None and observation.time < state.time:
-        observation = replace(observation, time=state.time)
+    if state.time is not None:
+        passed = observation.time - state.time
+        if abs(passed) > _GAP_TICKS * settings.metrics_interval_s:
+            state = state.after_gap(observation.time)
+        elif passed < 0:
+            observation = replace(observation, time=observation.time - passed)
     base = observation.replicas.requested if state.desired is None else state.desired
-    draft = Draft(settings, observation, state, base, float(base))
-    for step in STEPS:
+    floor = floor_at(settings.min_replicas_schedule, observation.utc)
+    draft = Draft(settings, observation, state, base, float(base), floor)
+    signals(draft)
+    for step in LIMITING if draft.blind else SHAPING + LIMITING:
         step(draft)
     desired = ceil(draft.want)
     if desired != base:
@@ -39,8 +50,8 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
     decision = Decision(
         time=observation.time,
         desired=desired,
-        reason=_reason(draft.steps, base, desired),
-        active=_active(observation, draft),
+        reason=_reason(draft, desired),
+        active=_active(draft),
         demand=draft.demand,
         steps=tuple(draft.steps),
         emission=emit(desired, observation.replicas.current, observation.limits, settings.tolerance_mode),
@@ -48,24 +59,20 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
     return state, decision
 
 
-def _reason(steps: list[Step], base: int, desired: int) -> str:
-    """Name the step that settled the count: the last one that moved it."""
-    if desired == base:
-        held = [step for step in steps if step.rule in ("delay", "step_limits", "credit", "hold", "bounds")]
-        step = held[-1] if held else None
-        return f"{step.rule}: {step.text}" if step else "steady"
-    before, reason = float(base), ""
-    for step in steps:
-        if ceil(step.replicas) != ceil(before) or not reason:
-            reason = f"{step.rule}: {step.text}"
-        before = step.replicas
-    return reason
+def _reason(draft: Draft, desired: int) -> str:
+    """Name the step that settled the count: the last one that moved it, or what held it where it was."""
+    settled = draft.steps[-1] if draft.blind else None
+    before = draft.base
+    for step in draft.steps:
+        if ceil(step.replicas) != before if desired != draft.base else step.rule in _HOLDING:
+            settled = step
+        before = ceil(step.replicas)
+    return f"{settled.rule}: {settled.text}" if settled else "steady"
 
 
-def _active(observation: Observation, draft: Draft) -> bool:
+def _active(draft: Draft) -> bool:
     """Tell whether going to zero now could hurt: something waits, runs, loads or cannot be seen, or a floor holds."""
-    load, replicas = observation.load, observation.replicas
-    busy = any(value is None or value > 0 for value in (load.waiting, load.running)) if load.known else False
+    load, replicas = draft.observation.load, draft.observation.replicas
+    busy = any(load.known > 0 if value is None else value > 0 for value in (load.waiting, load.running))
     loading = replicas.starting > 0 or replicas.unschedulable > 0
-    floor = floor_at(draft.settings.min_replicas_schedule, observation.utc) is not None
-    return busy or loading or bool(load.unknown) or floor
+    return busy or loading or bool(load.unknown) or draft.floor is not None

@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from scaler.policy.decision import Emission
-from scaler.policy.hpa import arrival
+from scaler.policy.hpa import arrival, recommend
 from scaler.policy.observation import Limits
 
 ToleranceMode = Literal["exact", "round-up", "hold"]
@@ -30,7 +30,9 @@ def emit(desired: int, current: int, limits: Limits, mode: ToleranceMode) -> Emi
     zero = "the HPA keeps at least 1; KEDA goes to 0 once its cooldown has passed" if desired < wanted else ""
     if arrive(desired) == wanted:
         return emission(desired, zero)
-    first_up = math.floor(current * (1 + limits.tolerance_up)) + 1
+    first_up = max(current + 1, math.floor(current * (1 + limits.tolerance_up)))
+    while recommend(first_up, current, limits.tolerance_up, limits.tolerance_down) == current:
+        first_up += 1  # whether a ratio at the very edge passes is for the HPA's own arithmetic to say
     if wanted == limits.maximum and arrive(first_up) == wanted:
         return emission(first_up)
     if wanted == max(1, limits.minimum) and arrive(0) == wanted:

@@ -115,13 +115,24 @@ def parse(model: type[T], metadata: Mapping[str, Any], known: Iterable[str] = ()
     """
     known = set(known)
     keys = model.keys()
-    try:
-        return model.model_validate({key: value for key, value in metadata.items() if key not in known})
-    except ValidationError as error:
-        raise SettingsError(_problem(detail, keys, known) for detail in error.errors()) from None
+    values = {key: value for key, value in metadata.items() if key not in known}
+    problems: list[str] = []
+    while True:  # checks over several keys only run once each key is right: leave the wrong ones out and look again
+        try:
+            settings = model.model_validate(values)
+        except ValidationError as error:
+            details = error.errors()
+            problems += [line for detail in details for line in _problem(detail, keys, known, values).splitlines()]
+            wrong = {str(detail["loc"][0]) for detail in details if detail["loc"]} & values.keys()
+            if wrong:
+                values = {key: value for key, value in values.items() if key not in wrong}
+                continue
+        if problems:
+            raise SettingsError(problems)
+        return settings
 
 
-def _problem(detail: ErrorDetails, keys: Mapping[str, FieldInfo], known: set[str]) -> str:
+def _problem(detail: ErrorDetails, keys: Mapping[str, FieldInfo], known: set[str], values: Mapping[str, Any]) -> str:
     if not detail["loc"]:  # a check over several keys: its message names them
         return str(detail.get("ctx", {}).get("error", detail["msg"]))
     key = str(detail["loc"][0])
@@ -132,7 +143,7 @@ def _problem(detail: ErrorDetails, keys: Mapping[str, FieldInfo], known: set[str
     if detail["type"] == "missing":
         return f"{key}: missing; for instance {key}: {_example(keys[key])}"
     message = str(detail.get("ctx", {}).get("error", "")) or detail["msg"].removeprefix("Input should be ")
-    return f"{key}: {detail['input']!r} is wrong ({message}); right is, for instance, {_example(keys[key])}"
+    return f"{key}: {values[key]!r} is wrong ({message}); right is, for instance, {_example(keys[key])}"
 
 
 def _example(field: FieldInfo) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from scaler.policy.counting import ceil
 from scaler.policy.parsing import parse_duration
 
 Values = Mapping[str, float | None]
@@ -38,6 +39,7 @@ METRICS = (
 )
 """What a condition may name. Seconds for queues and latencies, per second for rates, 0 to 1 for use."""
 
+_SHARES = frozenset(("utilization", "kv_cache_usage", "gpu_utilization"))
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -62,7 +64,7 @@ class Condition:
     def holds(self, values: Values) -> bool | None:
         """Compare; None when the value is unknown."""
         value = values.get(self.metric)
-        return None if value is None else _OPERATORS[self.sign](value, self.threshold)
+        return None if value is None or math.isnan(value) else _OPERATORS[self.sign](value, self.threshold)
 
     def __str__(self) -> str:
         return f"{self.metric} {self.sign} {self.threshold:g}"
@@ -91,12 +93,13 @@ class Rule:
             unknown = unknown or (None in results and False not in results)
         return None if unknown else False
 
-    def size(self, values: Values, base: int) -> int:
-        """Return how many replicas the rule moves, between `least` and `most`."""
+    def size(self, values: Values, base: float) -> int:
+        """Return how many replicas the rule moves from `base`, between `least` and `most`."""
         needed = values.get("replicas_for_arrivals")
         if needed is None:
             return self.least
-        return max(self.least, min(self.most, math.ceil(needed) - base))
+        distance = ceil(needed) - base if self.up else base - ceil(needed)
+        return max(self.least, min(self.most, ceil(distance) if self.up else math.floor(distance)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,8 @@ MIN_SAMPLES = 2
 """A window is believed when it holds at least this many samples: sampling at most half as often as acting."""
 
 
-def advance(rule: Rule, streak: Streak, values: Values, now: float) -> tuple[Streak, bool]:
-    """Carry the rule's streak to `now` (seconds) and tell whether it fires."""
+def advance(rule: Rule, streak: Streak, values: Values, now: float, may_fire: bool = True) -> tuple[Streak, bool]:
+    """Carry the rule's streak to `now` (seconds) and tell whether it fires, which `may_fire` can put off."""
     holds = rule.holds(values)
     if holds is None and rule.up:
         return streak, False
@@ -122,16 +125,26 @@ def advance(rule: Rule, streak: Streak, values: Values, now: float) -> tuple[Str
     since = now if streak.since is None else streak.since
     streak = Streak(since, streak.samples + 1, streak.fired)
     rested = streak.fired is None or now - streak.fired >= rule.every_s
-    if not rested or now - since < rule.window_s or (rule.window_s > 0 and streak.samples < MIN_SAMPLES):
+    held = now - since >= rule.window_s and (rule.window_s == 0 or streak.samples >= MIN_SAMPLES)
+    if not (may_fire and rested and held):
         return streak, False
     return Streak(fired=now), True
 
 
 def parse_rules(value: object) -> tuple[Rule, ...]:
-    """Read rules separated by `;`. Raises ValueError naming the rule and what would be right."""
+    """Read rules separated by `;`. Raises ValueError naming every wrong rule and what would be right."""
     if isinstance(value, tuple):
         return value
-    return tuple(_rule(" ".join(text.split())) for text in str(value).split(";") if text.strip())
+    rules, problems = [], []
+    for text in str(value).split(";"):
+        if text.strip():
+            try:
+                rules.append(_rule(" ".join(text.split())))
+            except ValueError as error:
+                problems.append(str(error))
+    if problems:
+        raise ValueError("; ".join(problems))
+    return tuple(rules)
 
 
 def _rule(text: str) -> Rule:
@@ -160,7 +173,8 @@ def _condition(part: str, rule: str) -> Condition:
     metric, sign, threshold = match.groups()
     if metric not in METRICS:
         raise ValueError(f"{rule!r}: no metric {metric!r}; known are {', '.join(METRICS)}")
-    try:
-        return Condition(metric, sign, float(threshold))
-    except ValueError:
-        raise ValueError(f"{rule!r}: {threshold!r} is not a number; latencies are in seconds") from None
+    if not re.fullmatch(r"-?\d+(\.\d+)?", threshold):
+        raise ValueError(f"{rule!r}: {threshold!r} is not a number; latencies are in seconds")
+    if metric in _SHARES and float(threshold) > 1:
+        raise ValueError(f"{rule!r}: {metric} goes from 0 to 1: say {float(threshold) / 100:g}")
+    return Condition(metric, sign, float(threshold))

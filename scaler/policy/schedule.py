@@ -62,7 +62,7 @@ def _window(entry: str) -> Window:
         raise ValueError(f"cannot read {entry!r}: an entry is DAYS HH:MM-HH:MM ZONE = REPLICAS")
     try:
         zone = ZoneInfo(match["zone"])
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder of zones, such as `America`
         raise ValueError(f"no time zone {match['zone']!r}: say Europe/Berlin or UTC") from None
     try:
         day = date.fromisoformat(match["date"]) if match["date"] else None

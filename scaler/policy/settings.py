@@ -155,15 +155,15 @@ class PolicySettings(Settings):
 
     @model_validator(mode="after")
     def _windows_hold_enough_samples(self) -> Self:
-        for rule in self.rules:
-            if 0 < rule.window_s < MIN_SAMPLES * self.metrics_interval_s:
-                raise ValueError(
-                    f"rules: the window of {rule.text!r} is {rule.window_s:g}s, too short for metricsInterval "
-                    f"{self.metrics_interval_s:g}s; right is {MIN_SAMPLES * self.metrics_interval_s:g}s or more"
-                )
-        if self.look_back_period_s < MIN_SAMPLES * self.metrics_interval_s:
-            raise ValueError(
-                f"lookBackPeriod: '{self.look_back_period_s:g}s' is wrong (too short for metricsInterval "
-                f"{self.metrics_interval_s:g}s); right is {MIN_SAMPLES * self.metrics_interval_s:g}s or more"
-            )
+        least = MIN_SAMPLES * self.metrics_interval_s
+        right = f"too short for metricsInterval {self.metrics_interval_s:g}s); right is {least:g}s or more"
+        problems = [
+            f"rules: the window of {rule.text!r} is wrong ({rule.window_s:g}s is {right}"
+            for rule in self.rules
+            if 0 < rule.window_s < least
+        ]
+        if self.look_back_period_s < least:
+            problems.append(f"lookBackPeriod: '{self.look_back_period_s:g}s' is wrong ({right}")
+        if problems:
+            raise ValueError("\n".join(problems))
         return self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from scaler.policy.rules import Streak
 
@@ -29,7 +30,7 @@ class State:
     desired: int | None = None
     smoothed: float | None = None
     demand: float | None = None
-    """Last tick's demand, queue included."""
+    """Last tick's demand, queue included; None when nothing told it."""
     trend: tuple[tuple[float, float], ...] = ()
     """(time, demand without the queue), thinned."""
     up_window: tuple[tuple[float, int], ...] = ()
@@ -39,8 +40,9 @@ class State:
     direction_since: float = 0.0
     changes: tuple[tuple[float, int], ...] = ()
     """(time, replicas added or removed), for step limits."""
-    streaks: tuple[Streak, ...] = ()
-    ruled: int | None = None
+    streaks: Mapping[str, Streak] = field(default_factory=dict)
+    """By the text of the rule."""
+    ruled: float | None = None
     """The count that the rules moved so far, headroom not included."""
     capacity: Capacity = Capacity()
 
@@ -51,3 +53,8 @@ class State:
     def under_new_settings(self) -> State:
         """Return what stays true when the settings change: the count, its recent moves, the learned capacity."""
         return State(desired=self.desired, changes=self.changes, capacity=self.capacity)
+
+    def after_gap(self, time: float) -> State:
+        """Return what stays true when nothing was seen for long, or the clock jumped to `time`."""
+        changes = tuple(change for change in self.changes if change[0] <= time)
+        return State(desired=self.desired, changes=changes, capacity=replace(self.capacity, full_since=None))

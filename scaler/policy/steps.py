@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 
 from scaler.policy import delays, trend
 from scaler.policy.capacity import learn
+from scaler.policy.counting import MOST, ceil, number, pods
 from scaler.policy.decision import Step
 from scaler.policy.observation import Observation
 from scaler.policy.parsing import StepLimit
 from scaler.policy.rule_values import rule_values
-from scaler.policy.rules import Streak, advance
-from scaler.policy.schedule import floor_at
+from scaler.policy.rules import Rule, Streak, Values, advance
+from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals import SIGNALS
 from scaler.policy.state import State
 
-_EPSILON = 1e-9
-"""Rounding up must not make a replica out of the last bit of a floating-point number."""
+_TIME_EPSILON_S = 1e-6
+"""A delay must not take a tick more for the last bit of a difference between two times."""
 _TREND_WINDOW_S = (30.0, 180.0)
 
 
@@ -35,9 +36,17 @@ class Draft:
     state: State
     base: int
     want: float
+    floor: Window | None = None
+    """The open window of the schedule."""
     demand: dict[str, float] = field(default_factory=dict)
     backlog: float = 0.0
     """The part of the want that is there only to work off what waits."""
+    level: float = 0.0
+    """The rest of it, as it was before any smoothing."""
+    blind: bool = False
+    """Nothing says what the load needs: the want is the count as it is, and no demand to shape."""
+    ruled: float | None = None
+    """What `State.ruled` was before this decision."""
     ignorant: list[str] = field(default_factory=list)
     """Signals that were asked for and could not be known."""
     burst: bool = False
@@ -48,17 +57,14 @@ class Draft:
         self.steps.append(Step(rule, self.want, text))
 
 
-def ceil(replicas: float) -> int:
-    """Round up to whole replicas."""
-    return math.ceil(replicas - _EPSILON)
-
-
 def signals(draft: Draft) -> None:
     """Take the highest of what the signals and rules want; a pod that cannot be seen counts as fully used."""
     settings, observation, state = draft.settings, draft.observation, draft.state
+    load = observation.load
     state.capacity = learn(state.capacity, observation)
-    if observation.load.known == 0:
-        draft.want = float(max(draft.base, observation.replicas.requested))
+    if not load.known:
+        _fired(draft, {})
+        _stay(draft, max(draft.base, observation.replicas.requested))
         draft.say("signals", "no ready pod was read: the count stays")
         return
     best = None
@@ -66,59 +72,79 @@ def signals(draft: Draft) -> None:
         if not entry.asked(settings):
             continue
         demand = entry.demand(settings, state.capacity, observation)
-        if demand is None:
+        if demand is None or not 0 <= demand.replicas <= MOST:
             draft.ignorant.append(name)
-            draft.say("signals", f"{name}: unknown")
+            draft.say("signals", f"{name}: unknown" if demand is None else f"{name}: absurd, {demand.text}")
             continue
         draft.demand[name] = demand.replicas
-        draft.say("signals", f"{name}: {demand.replicas:.2f} replicas, {demand.text}")
         if best is None or demand.replicas > best.replicas:
-            best = demand
+            best, draft.want = demand, demand.replicas
+        draft.say("signals", f"{name}: {demand.replicas:.2f} replicas, {demand.text}")
     if best is not None:
-        unknown = len(observation.load.unknown)
-        draft.want, draft.backlog = best.replicas + unknown, best.backlog
-        if unknown:
-            draft.say("signals", f"{_pods(unknown)} unknown: counted as fully used")
+        draft.backlog = best.backlog
+        if load.unknown:
+            draft.want += min(len(load.unknown), max(0, draft.base - load.known))
+            draft.say("signals", f"{pods(len(load.unknown))} unknown: counted as fully used, up to {draft.base} in all")
     if settings.rules:
-        by_rules = _rules(draft)
-        draft.want = by_rules if best is None else max(draft.want, by_rules)
+        _rules(draft, alone=best is None)
+    elif best is None:
+        _stay(draft, draft.base)
+        draft.say("signals", "no signal is known: the count stays")
+    draft.level = max(0.0, draft.want - draft.backlog)
 
 
-def _rules(draft: Draft) -> float:
-    """Move from the present count by the rules that fire; what is on the way counts towards what a rule adds.
+def _stay(draft: Draft, count: int) -> None:
+    """Keep the count, since nothing says what the load needs."""
+    draft.blind, draft.want, draft.state.demand = True, float(count), None
 
-    An upward rule that fires outweighs every downward one.
+
+def _rules(draft: Draft, alone: bool) -> None:
+    """Move from the present count by the rules that fire. An upward rule outweighs every downward one.
+
+    What is on the way counts towards what a rule adds, and what is still there although it was taken away
+    towards what a rule takes.
     """
     settings, observation, state = draft.settings, draft.observation, draft.state
     values = rule_values(settings, state.capacity, observation)
-    pending = _pending(draft)
-    streaks = state.streaks or (Streak(),) * len(settings.rules)
     base = _without_headroom(draft) if state.ruled is None else state.ruled
-    advanced, up, down = [], base, base
-    for rule, streak in zip(settings.rules, streaks, strict=True):
-        after, fires = advance(rule, streak, values, observation.time)
-        advanced.append(after)
-        if not fires:
-            continue
+    coming = _pending(draft)
+    going = max(0, observation.replicas.ready - ceil(base + settings.headroom.of(base)))
+    up: list[int] = []
+    down, texts = [0], []
+    for rule in _fired(draft, values):
         size = rule.size(values, base)
-        if rule.up:
-            up = max(up, base + size - pending)
-        else:
-            down = min(down, base - size)
-        credit = f" ({pending} of them on the way)" if rule.up and pending else ""
-        draft.say("signals", f"rule {rule.text!r} fires: {'+' if rule.up else '-'}{size}{credit}")
-    state.streaks = tuple(advanced)
+        credited = min(size, coming if rule.up else going)
+        (up if rule.up else down).append(size - credited)
+        credit = f" ({credited} of them on the way)" if credited else ""
+        texts.append(f"rule {rule.text!r} fires: {'+' if rule.up else '-'}{size}{credit}")
     limits = observation.limits
-    state.ruled = max(limits.minimum, min(limits.maximum, up if up > base else down))
+    least = min(limits.maximum, max(limits.minimum, draft.floor.floor if draft.floor else 0))
+    moved = (base if alone else max(base, draft.want)) + max(up) if up else base - max(down)
+    draft.ruled, state.ruled = base, max(least, min(limits.maximum, moved))
     draft.demand["rules"] = float(state.ruled)
-    return float(state.ruled)
+    draft.want = float(state.ruled if alone else max(draft.want, state.ruled))
+    for text in texts or ["no rule fires"]:
+        draft.say("signals", text)
 
 
-def _without_headroom(draft: Draft) -> int:
-    """Return the count that, with headroom, makes the present one."""
+def _fired(draft: Draft, values: Values) -> list[Rule]:
+    """Carry the streaks of all rules on and return the rules that fire; a downward one waits for unknown pods."""
+    streaks, fired = {}, []
+    for rule in draft.settings.rules:
+        streak = draft.state.streaks.get(rule.text, Streak())
+        may_fire = rule.up or not draft.observation.load.unknown
+        streaks[rule.text], fires = advance(rule, streak, values, draft.observation.time, may_fire)
+        if fires:
+            fired.append(rule)
+    draft.state.streaks = streaks
+    return fired
+
+
+def _without_headroom(draft: Draft) -> float:
+    """Return what, with headroom, makes the present count."""
     extra = draft.settings.headroom
     base = draft.base / (1 + extra.value / 100) if extra.percent else draft.base - extra.value
-    return max(0, ceil(base))
+    return max(0.0, base)
 
 
 def burst(draft: Draft) -> None:
@@ -128,11 +154,11 @@ def burst(draft: Draft) -> None:
     state.demand = draft.want
     if threshold is None or last is None or last_time is None or now <= last_time:
         return
-    rise = (draft.want - last) / (now - last_time)
+    rise = (draft.want - last) / max(now - last_time, draft.settings.metrics_interval_s)
     if rise >= threshold * ready and draft.want > draft.base:
         draft.burst = True
         draft.want = max(draft.want, ready * draft.settings.upscaling_factor)
-        draft.say("burst", f"demand rises by {rise:.3g} replicas/s, {rise / ready:.0%} of the ready ones: no delay")
+        draft.say("burst", f"demand rises by {number(rise)} replicas/s, {rise / ready:.0%} of the ready ones: no delay")
 
 
 def smooth(draft: Draft) -> None:
@@ -160,13 +186,12 @@ def look_ahead(draft: Draft) -> None:
     if horizon <= 0 or draft.observation.load.unknown:
         return
     window = min(max(horizon, _TREND_WINDOW_S[0]), _TREND_WINDOW_S[1])
-    level = max(0.0, draft.want - draft.backlog)
-    draft.state.trend = trend.append(draft.state.trend, draft.observation.time, level, window)
+    draft.state.trend = trend.append(draft.state.trend, draft.observation.time, draft.level, window)
     ahead = trend.rising_slope(draft.state.trend) * horizon
     if ahead > 0:
         before, draft.want = draft.want, draft.want + ahead
         if ceil(before) != ceil(draft.want):
-            draft.say("look_ahead", f"rising: {ahead:.2g} more in the {horizon:.3g}s that a start takes")
+            draft.say("look_ahead", f"rising: {number(ahead)} more in the next {number(horizon)}s")
 
 
 def factors(draft: Draft) -> None:
@@ -179,10 +204,11 @@ def factors(draft: Draft) -> None:
     factor = draft.settings.upscaling_factor if delta > 0 else draft.settings.downscaling_factor
     if ready == 0 or factor == 1.0 or draft.burst:
         return
-    before, draft.want = draft.want, ready + factor * delta
+    before, draft.want = draft.want, max(0.0, ready + factor * delta)
     if ceil(before) < ready and ceil(draft.want) == ready:
         draft.want = float(ready - 1)
-    draft.say("factors", f"{before:.2f} → {draft.want:.2f}: {factor:g} × the distance from {ready} ready")
+    if ceil(before) != ceil(draft.want):
+        draft.say("factors", f"{before:.2f} → {draft.want:.2f}: {factor:g} × the distance from {ready} ready")
 
 
 def headroom(draft: Draft) -> None:
@@ -237,12 +263,12 @@ def _consecutive(draft: Draft, want: int) -> None:
         draft.want = float(want)
     length = settings.upscale_delay_s if direction > 0 else settings.downscale_delay_s
     held = now - state.direction_since
-    if held + _EPSILON >= length:
+    if held + _TIME_EPSILON_S >= length:
         state.direction = 0
         return
     draft.want = float(base)
     which = "upscale" if direction > 0 else "downscale"
-    draft.say("delay", f"{want} not yet: wanted for {held:.3g}s of the {which} delay of {length:g}s")
+    draft.say("delay", f"{want} not yet: wanted for {number(held)}s of the {which} delay of {length:g}s")
 
 
 def step_limits(draft: Draft) -> None:
@@ -259,48 +285,53 @@ def step_limits(draft: Draft) -> None:
 def _allowed(limit: StepLimit, sign: int, draft: Draft) -> int:
     """Return the furthest count, as the HPA counts: from where the count stood when the period began."""
     since = draft.observation.time - limit.period_s
-    moved = sum(delta for time, delta in draft.state.changes if time > since and delta * sign > 0)
+    moved = sum(delta for time, delta in draft.state.changes if time > since)
     start = draft.base - moved
     step = limit.amount.of(start)
     whole = max(1, math.ceil(step) if sign > 0 else math.floor(step))
-    return start + whole if sign > 0 else max(0, start - whole)
+    return max(draft.base, start + whole) if sign > 0 else min(draft.base, max(0, start - whole))
 
 
 def credit(draft: Draft) -> None:
-    """Do not ask again for a queue that pods on the way will take."""
+    """Do not ask again for a queue that pods on the way will take; a burst is new load, whatever is on the way."""
     pending = _pending(draft)
-    if not draft.settings.starting_credit or draft.settings.rules or pending == 0 or draft.want <= draft.base:
+    if not draft.settings.starting_credit or draft.settings.rules or draft.burst or not pending:
+        return
+    if draft.want <= draft.base:
         return
     credited = min(float(pending), draft.backlog)
     before, draft.want = draft.want, float(max(draft.base, ceil(draft.want - credited)))
     if draft.want < before:
-        draft.say("credit", f"{before:g} → {draft.want:g}: {_pods(pending)} on the way will take the queue")
+        draft.say("credit", f"{before:g} → {draft.want:g}: {pods(pending)} on the way will take the queue")
 
 
 def hold(draft: Draft) -> None:
     """Never go down from ignorance, nor while requests queue."""
-    load = draft.observation.load
+    load, state = draft.observation.load, draft.state
     if draft.want >= draft.base:
         return
     why = ""
     if load.unknown:
-        why = f"{_pods(len(load.unknown))} unknown"
+        why = f"{pods(len(load.unknown))} unknown"
     elif draft.ignorant:
         why = f"{', '.join(draft.ignorant)} unknown"
+        # how long the others wanted less says nothing about a signal that comes back
+        state.down_window, state.direction = ((draft.observation.time, draft.base),), 0
     elif load.known and load.waiting is not None and load.waiting >= max(1, load.known):
-        why = f"{load.waiting:.4g} requests wait"
+        why = f"{number(load.waiting)} requests wait"
     if why:
         draft.want = float(draft.base)
+        if state.ruled is not None and draft.ruled is not None:
+            state.ruled = max(state.ruled, draft.ruled)  # else steps would pile up and be taken all at once
         draft.say("hold", f"stays at {draft.base}: {why}")
 
 
 def bounds(draft: Draft) -> None:
     """Stay within minimum and maximum, and above the schedule's floor."""
-    limits = draft.observation.limits
-    window = floor_at(draft.settings.min_replicas_schedule, draft.observation.utc)
+    limits, window = draft.observation.limits, draft.floor
     if window is not None and draft.want < window.floor:
-        draft.want = float(window.floor)
-        draft.say("bounds", f"raised to {window.floor} by schedule {window.text!r}")
+        draft.want = float(min(window.floor, MOST))
+        draft.say("bounds", f"raised to {draft.want:.0f} by schedule {window.text!r}")
     if draft.want < limits.minimum:
         draft.want = float(limits.minimum)
         draft.say("bounds", f"raised to the minimum of {limits.minimum}")
@@ -309,26 +340,13 @@ def bounds(draft: Draft) -> None:
         draft.say("bounds", f"cut to the maximum of {limits.maximum}")
 
 
-STEPS: tuple[Callable[[Draft], None], ...] = (
-    signals,
-    burst,
-    smooth,
-    look_ahead,
-    factors,
-    headroom,
-    delay,
-    step_limits,
-    credit,
-    hold,
-    bounds,
-)
+SHAPING: tuple[Callable[[Draft], None], ...] = (burst, smooth, look_ahead, factors, headroom)
+"""From a demand to a want. Where no demand is known there is nothing to shape: the count must not multiply itself."""
+LIMITING: tuple[Callable[[Draft], None], ...] = (delay, step_limits, credit, hold, bounds)
+"""From a want to a count."""
 
 
 def _pending(draft: Draft) -> int:
     """Replicas on the way: those that start, and those that were asked for and are not even there yet."""
     replicas = draft.observation.replicas
     return max(0, replicas.starting + replicas.unschedulable, draft.base - replicas.ready)
-
-
-def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count} pods"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scaler.policy.capacity import target_ongoing
+from scaler.policy.counting import number
 from scaler.policy.observation import Observation
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals.demand import Demand
@@ -31,7 +34,7 @@ def demand(settings: PolicySettings, _: Capacity, observation: Observation) -> D
 def learned_demand(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Demand | None:
     """Demand by the capacity that replicas were seen to have (or by `max_num_seqs` where it is given)."""
     if settings.max_num_seqs is not None:
-        capacity = Capacity(slots=settings.max_num_seqs)
+        capacity = replace(capacity, slots=settings.max_num_seqs)
     target, source = target_ongoing(capacity)
     return _demand(observation, target, f" ({source})")
 
@@ -42,6 +45,6 @@ def _demand(observation: Observation, target: float, source: str) -> Demand | No
         return None
     return Demand(
         (load.waiting + load.running) / target,
-        f"{load.waiting:.4g} waiting + {load.running:.4g} running ÷ {target:.3g} a replica{source}",
+        f"{number(load.waiting)} waiting + {number(load.running)} running ÷ {number(target)} a replica{source}",
         backlog=load.waiting / target,
     )

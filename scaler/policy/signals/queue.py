@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scaler.policy.counting import number
 from scaler.policy.observation import Load, Observation
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals.demand import Demand
@@ -41,6 +42,6 @@ def demand(settings: PolicySettings, _: Capacity, observation: Observation) -> D
     if wait is None or target is None or not load.known:
         return None
     if wait <= target:
-        return Demand(0.0, f"wait of {wait:.3g}s is within {target:g}s")
+        return Demand(0.0, f"wait of {number(wait)}s is within {target:g}s")
     extra = load.known * (wait - target) / target
-    return Demand(load.known + extra, f"wait of {wait:.3g}s is above {target:g}s", backlog=extra)
+    return Demand(load.known + extra, f"wait of {number(wait)}s is above {target:g}s", backlog=extra)

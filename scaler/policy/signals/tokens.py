@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scaler.policy.counting import number
 from scaler.policy.observation import Observation
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals.demand import Demand
@@ -23,6 +24,6 @@ def demand(settings: PolicySettings, _: Capacity, observation: Observation) -> D
         pressure = max(1.0, load.arrival_rate / load.completion_rate)
     return Demand(
         rate * pressure / target,
-        f"{rate:.4g} tokens/s × {pressure:.3g} (arrivals ÷ completions) ÷ {target:g} a replica",
+        f"{number(rate)} tokens/s × {number(pressure)} (arrivals ÷ completions) ÷ {number(target)} a replica",
         backlog=rate * (pressure - 1) / target,
     )
