@@ -1,0 +1,32 @@
+"""Memory of a scaler with a thousand targets of eight pods each, once every target's history is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import Row
+from benchmarks._steady import PODS, TARGETS, server
+
+FILL_S = 45.0
+"""The history holds the last thirty ticks, one a second."""
+BUDGET_MB = 300
+
+
+def rows() -> Iterator[Row]:
+    alone, ours = _resident_mb(1), _resident_mb(TARGETS)
+    yield Row(
+        what=f"memory with {TARGETS:,} targets of {PODS} pods",
+        measured=f"{ours:.0f} MB",
+        beside=f"{alone:.0f} MB, with one target",
+        ratio=None,
+        budget=f"< {BUDGET_MB} MB",
+        held=ours < BUDGET_MB,
+    )
+
+
+def _resident_mb(targets: int) -> float:
+    with server(targets, FILL_S) as (_, pid):
+        status = Path(f"/proc/{pid}/status").read_text()
+        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024 / 1e6
