@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ from scaler.cluster.resources import DEPLOYMENTS, HPAS, PODS, SCALED_OBJECTS, Re
 from scaler.cluster.scaled_objects import OwnAddresses
 from tests.unit.cluster.fake_api import FakeApi
 from tests.unit.cluster.objects import condition, deployment, hpa, metadata, pod, ready_pod, scaled_object
-from tests.waiting import until
+from tests.waiting import background, until
 
 OURS = OwnAddresses(["vllm-scaler.keda.svc:9090"])
 GROUPS = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets")
@@ -23,13 +22,9 @@ GROUP_TARGET = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWork
 
 @asynccontextmanager
 async def running(discovery: KubernetesDiscovery) -> AsyncIterator[KubernetesDiscovery]:
-    task = asyncio.create_task(discovery.run())
-    try:
+    async with background(discovery.run()):
         await until(discovery.synced.is_set, "a discovery that has seen everything")
         yield discovery
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,7 +12,7 @@ from scaler.cluster.resources import EVENTS
 from scaler.cluster.scaled_objects import parse_scaled_object
 from tests.unit.cluster.fake_api import FakeApi
 from tests.unit.cluster.objects import Json, scaled_object
-from tests.waiting import until
+from tests.waiting import background, until
 
 
 def about(name: str = "llama") -> ScaledObject:
@@ -25,10 +24,8 @@ def about(name: str = "llama") -> ScaledObject:
 @pytest.fixture
 async def recorder(client: ApiClient) -> AsyncIterator[EventRecorder]:
     recorder = EventRecorder(client, "vllm-scaler-0")
-    task = asyncio.create_task(recorder.run())
-    yield recorder
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with background(recorder.run()):
+        yield recorder
 
 
 async def written(api: FakeApi, count: int) -> list[Json]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +10,7 @@ from scaler.cluster.client import ApiClient
 from scaler.cluster.lease import Durations, Election
 from scaler.cluster.resources import LEASES
 from tests.unit.cluster.fake_api import FakeApi
-from tests.waiting import until
+from tests.waiting import background, until
 
 QUICK = Durations(lease=2.0, renew_deadline=1.0, retry=0.1)
 
@@ -38,12 +37,8 @@ class Candidate:
 
 @asynccontextmanager
 async def competing(candidate: Candidate) -> AsyncIterator[Candidate]:
-    task = asyncio.create_task(candidate.election.run())
-    try:
+    async with background(candidate.election.run()):
         yield candidate
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_first_candidate_leads_and_the_second_knows_it(api: FakeApi, client: ApiClient) -> None:

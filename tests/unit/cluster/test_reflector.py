@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +11,7 @@ from scaler.cluster.reflector import Key, Reflector, Timing
 from scaler.cluster.resources import PODS
 from tests.unit.cluster.fake_api import FakeApi
 from tests.unit.cluster.objects import Json, ready_pod
-from tests.waiting import until
+from tests.waiting import background, until
 
 QUICK = Timing(watch_s=1.0, idle_grace_s=0.5, back_off_s=0.01, back_off_max_s=0.1, refused_s=0.05)
 LONG = Timing(watch_s=60.0, back_off_s=0.01, back_off_max_s=0.1, refused_s=0.05)
@@ -42,12 +41,8 @@ async def watching(
     client: ApiClient, timing: Timing = LONG, parse: Callable[[Json, str | None], str | None] = label
 ) -> AsyncIterator[Watched]:
     watched = Watched(client, timing, parse)
-    task = asyncio.create_task(watched.reflector.run())
-    try:
+    async with background(watched.reflector.run()):
         yield watched
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def standing(api: FakeApi, watched: Watched, watches: int = 1) -> None:
