@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from ipaddress import ip_address
 
@@ -13,6 +14,7 @@ from scaler.exposition.sample import PageError, Sample
 from scaler.sources.access import Access
 from scaler.sources.fetching import MAX_PAGE_BYTES, Fetcher, FetchError
 from scaler.sources.filtered import FilteredRead
+from scaler.sources.holding import Held
 from scaler.sources.source import Endpoint, ReadOptions, Unknown
 
 PATIENCE_S = 5.0
@@ -117,6 +119,7 @@ class _Pod:
         path = options.path.removeprefix("/")
         self._url = URL(f"{options.scheme}://{host}:{endpoint.port}/{path}")
         self._filtered = FilteredRead(self._url)
+        self._held = Held()
         self._patience_s = patience_s
         self.question: _Question | None = None
         self.asked_at = 0.0
@@ -176,7 +179,7 @@ class _Pod:
         return await self._fetcher.read(self._url, self._parse_full, verify_tls=self._options.verify_tls)
 
     def _parse(self, page: bytes) -> Sample:
-        return read_page(page, self._options.engine)
+        return self._held.fill(read_page(page, self._options.engine), time.monotonic())
 
     def _parse_full(self, page: bytes) -> Sample:
         sample = self._parse(page)
