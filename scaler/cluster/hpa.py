@@ -87,11 +87,15 @@ def hpa_warnings(scaled_object: ScaledObject, hpa: Hpa) -> list[str]:
                 f"HPA {hpa.name} carries a {direction} tolerance of {served:g} where the ScaledObject asks for "
                 f"{asked:g}: KEDA has not updated it yet"
             )
-    if hpa.maximum != scaled_object.maximum:
-        lines.append(
-            f"HPA {hpa.name} stops at {hpa.maximum} replicas where the ScaledObject says {scaled_object.maximum}: KEDA "
-            "has not updated it yet"
-        )
+    for what, wanted, found in (
+        ("minimum", max(1, scaled_object.minimum), hpa.minimum),  # zero is KEDA's own affair
+        ("maximum", scaled_object.maximum, hpa.maximum),
+    ):
+        if wanted != found:
+            lines.append(
+                f"HPA {hpa.name} has a {what} of {found} replicas where the ScaledObject asks for {wanted}: KEDA has "
+                "not updated it yet"
+            )
     return lines
 
 

@@ -41,6 +41,8 @@ class Timing:
     back_off_max_s: float = 5.0
     refused_s: float = 15.0
     """The wait after a refusal."""
+    asked_max_s: float = 60.0
+    """The longest wait that the API server may ask for."""
 
 
 class Reflector(Generic[T]):
@@ -210,7 +212,8 @@ class Reflector(Generic[T]):
             self.settled.set()
             delay = timing.refused_s
         self._failures += 1
-        async with self._interruptible(max(delay * random.uniform(0.5, 1.0), error.retry_after_s)):
+        delay = max(delay * random.uniform(0.5, 1.0), min(error.retry_after_s, timing.asked_max_s))
+        async with self._interruptible(delay):
             await asyncio.Event().wait()
 
     @asynccontextmanager

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,7 +124,7 @@ async def test_target_without_scale_is_told(plane: ControlPlane, namespace: str)
 
 
 async def test_tolerance_is_what_the_api_server_serves(plane: ControlPlane, namespace: str) -> None:
-    behavior = {"scaleUp": {"tolerance": "0"}, "scaleDown": {"tolerance": "50m"}}
+    behavior: dict[str, Any] = {"scaleUp": {"tolerance": "0"}, "scaleDown": {"tolerance": "50m"}}
     advanced = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
     plane.apply(target("Deployment", "llama", replicas=1), namespace=namespace)
     plane.apply(scaled_object("llama", advanced=advanced), hpa("llama", **behavior), namespace=namespace)

@@ -25,7 +25,8 @@ async def test_repeated_event_is_one_line_with_a_count(api_server: ControlPlane,
 
     def events() -> list[Manifest]:
         found = api_server.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
-        return (found or {})["items"]
+        items: list[Manifest] = (found or {})["items"]
+        return items
 
     async with await ApiClient.connect(api_server.kubeconfig) as client:
         recorder = EventRecorder(client, "vllm-scaler-0")

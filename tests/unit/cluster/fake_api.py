@@ -13,7 +13,7 @@ from typing import Any, Self
 import yaml
 from aiohttp import web
 
-from scaler.cluster.resources import Resource, split_api_version
+from scaler.cluster.resources import Resource
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -274,7 +274,3 @@ def _merged(item: Json, patch: Json) -> Json:
     for key, value in patch.items():
         result[key] = _merged(result.get(key) or {}, value) if isinstance(value, dict) else value
     return result
-
-
-def resource_of(api_version: str, plural: str) -> Resource:
-    return Resource(*split_api_version(api_version), plural)

@@ -68,12 +68,14 @@ async def test_changes_are_seen_without_asking_the_api_server_again(api: FakeApi
         def workload() -> Workload:
             return discovery.workload("serving", "llama")
 
-        await until(lambda: all(api.requests["watch", r.plural] for r in (PODS, DEPLOYMENTS, HPAS, SCALED_OBJECTS)), "")
+        await until(
+            lambda: all(api.requests["watch", r.plural] for r in (PODS, DEPLOYMENTS, HPAS, SCALED_OBJECTS)), "watches"
+        )
         await api.put(DEPLOYMENTS, deployment("llama", replicas=3, current=2))
         await api.put(PODS, pod("llama-2", condition("PodScheduled", False, reason="Unschedulable", message="no GPU")))
         await api.put(HPAS, hpa("llama", maximum=8, scaleUp={"tolerance": "0"}, scaleDown={"tolerance": "0"}))
         await api.put(SCALED_OBJECTS, scaled_object("llama", maxReplicaCount=9))
-        await until(lambda: workload().requested == 3 and workload().maximum == 9 and len(workload().pods) == 3, "")
+        await until(lambda: workload().requested == 3 and workload().maximum == 9 and len(workload().pods) == 3, "news")
         await until(lambda: workload().tolerance_down == 0.0, "the tolerance")
         assert [(pod.phase, pod.reason) for pod in workload().pods][2] == (Phase.UNSCHEDULABLE, "no GPU")
         await api.delete(PODS, "serving", "llama-0")
@@ -139,7 +141,7 @@ async def test_scaled_object_that_changes_its_target_follows_it(api: FakeApi, cl
         await until(lambda: api.requests["watch", "scaledobjects"], "the watch")
         await api.put(DEPLOYMENTS, deployment("x", replicas=1))
         await api.put(SCALED_OBJECTS, scaled_object("llama", target={"name": "x"}))
-        await until(lambda: not reason(discovery) and names(discovery.workload("serving", "llama")) == ["x"], "")
+        await until(lambda: not reason(discovery) and names(discovery.workload("serving", "llama")) == ["x"], "x")
 
 
 async def test_target_that_only_a_call_names_is_served_too(api: FakeApi, client: ApiClient) -> None:

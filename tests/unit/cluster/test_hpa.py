@@ -67,10 +67,11 @@ def test_dropped_tolerance_is_told_with_the_reason() -> None:
 
 def test_hpa_that_is_behind_is_told() -> None:
     served = hpa("llama", maximum=8, scaleUp={"tolerance": "0"}, scaleDown={"tolerance": "100m"})
-    lines = warnings(served, advanced=asking("0", "0"), maxReplicaCount=12)
+    lines = warnings(served, advanced=asking("0", "0"), minReplicaCount=2, maxReplicaCount=12)
     assert [line.split(":")[0] for line in lines] == [
         "HPA keda-hpa-llama carries a scaleDown tolerance of 0.1 where the ScaledObject asks for 0",
-        "HPA keda-hpa-llama stops at 8 replicas where the ScaledObject says 12",
+        "HPA keda-hpa-llama has a minimum of 1 replicas where the ScaledObject asks for 2",
+        "HPA keda-hpa-llama has a maximum of 8 replicas where the ScaledObject asks for 12",
     ]
 
 
