@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import cast
@@ -75,7 +76,7 @@ def _serve(connection: Connection) -> None:
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         servers = [
-            await loop.create_server(lambda filters=filters: _Pod(filters), "127.0.0.1", 0)
+            await loop.create_server(partial(_Pod, filters), "127.0.0.1", 0)
             for filters in (False, True)
             for _ in range(PODS)
         ]

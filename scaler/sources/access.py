@@ -24,7 +24,8 @@ class Access:
     client_key_file: Path | None = None
     """For pods that ask for a client certificate; the key may also stand in the certificate's file."""
     bearer_token_file: Path | None = None
-    """Sent as `Authorization: Bearer …` with every request."""
+    """Sent as `Authorization: Bearer …` with every request. All pods that are read see it: it should open their
+    metrics and nothing else."""
     basic_user: str | None = None
     basic_password_file: Path | None = None
     """Sent as `Authorization: Basic …`; instead of a bearer token."""
@@ -88,7 +89,7 @@ def tls_context(access: Access, *, verify: bool) -> Reloaded[ssl.SSLContext]:
 
 
 def _secret(file: Path) -> str:
-    return file.read_text(encoding="utf-8").strip()
+    return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def _base64(text: str) -> str:

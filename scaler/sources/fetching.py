@@ -81,7 +81,7 @@ class Fetcher:
                 if answer.status != 200:
                     raise FetchError(await _refusal(answer), answer.status)
                 if (encoding := answer.headers.get(hdrs.CONTENT_ENCODING, "identity")) != "identity":
-                    raise FetchError(f"answered in {encoding!r}, although plain text was asked for")
+                    raise FetchError(f"answered in {one_line(encoding)}, although plain text was asked for")
                 return await self._parsed(answer.content, parse)
         except aiohttp.ClientError as error:
             raise FetchError(_reason(error)) from error
@@ -124,9 +124,10 @@ class Fetcher:
 async def _refusal(answer: aiohttp.ClientResponse) -> str:
     """Return the reason for an answer other than 200, in one line."""
     if answer.status in range(300, 400):
-        return f"HTTP {answer.status} to {answer.headers.get(hdrs.LOCATION)!r}: redirects are not followed"
+        place = one_line(answer.headers.get(hdrs.LOCATION, "nowhere"))
+        return f"HTTP {answer.status} to {place}: redirects are not followed"
     body = (await answer.content.read(4 * QUOTED_CHARACTERS)).decode("utf-8", "replace")
-    return f"HTTP {answer.status}: {one_line(body) or answer.reason}"
+    return f"HTTP {answer.status}: {one_line(body or answer.reason or 'no reason given')}"
 
 
 def one_line(text: str) -> str:

@@ -86,6 +86,8 @@ class Recorder:
 
     def _flush(self) -> None:
         self._timer = None
+        if self.failure is not None:
+            return
         try:
             self._file.flush()
         except OSError as error:

@@ -211,11 +211,11 @@ async def no_http(request: web.BaseRequest) -> web.StreamResponse:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (redirect, "HTTP 307 to '/elsewhere': redirects are not followed"),
+        (redirect, "HTTP 307 to /elsewhere: redirects are not followed"),
         (unavailable, 'HTTP 503: {"error": "The model is currently scaling. Please try again. Please try again. …'),
         (forbidden, "HTTP 403: Forbidden"),
         (web_page, "answered with a page of another kind: "),
-        (compressed, "answered in 'gzip', although plain text was asked for"),
+        (compressed, "answered in gzip, although plain text was asked for"),
         (closed, "the connection was closed without an answer"),
         (broken_off, "the answer broke off before its end"),
         (no_http, "the answer is not HTTP: "),
