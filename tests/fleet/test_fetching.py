@@ -32,9 +32,14 @@ async def test_pages_that_together_are_too_large_are_refused_until_there_is_room
         second = URL(f"http://127.0.0.1:{pod.port}/second")
         async with asyncio.timeout(SOON):
             with pytest.raises(FetchError, match="too many large pages at once"):
-                while True:  # as soon as the first one's part has arrived there is no room
-                    assert await fetcher.read(second, len) == len(PART)
+                await read_until_refused(fetcher, second)
             finish.set()
             assert await first == len(PART)
             assert await fetcher.read(second, len) == len(PART)
         await fetcher.close()
+
+
+async def read_until_refused(fetcher: Fetcher, url: URL) -> None:
+    """As soon as a part of the other page has arrived there is no room for this one."""
+    while True:
+        assert await fetcher.read(url, len) == len(PART)

@@ -99,6 +99,18 @@ async def test_full_and_filtered_pages_say_the_same(server: FleetServer) -> None
     assert all(sample.histograms for sample in filtered.values())
 
 
+async def test_pods_with_several_api_servers_are_read_in_full() -> None:
+    fleet = Fleet(arrivals(constant(20.0), NOW, seed=1))
+    fleet.add(0.0)
+    async with FleetServer(fleet, lambda: NOW, multi_process=True) as server:
+        source = PodSource()
+        said = [(await source.sample(endpoints(server), ReadOptions(), 30.0))["pod-0"] for _ in range(3)]
+        await source.close()
+
+    assert said == [said[0]] * 3
+    assert said[0].running > 0
+
+
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.SLOW])
 async def test_a_pod_that_recovers_is_read_again(server: FleetServer, fault: Fault) -> None:
     source = PodSource(patience_s=0.2, max_page_bytes=4 * 2**20)
