@@ -16,6 +16,9 @@ from scaler.cli import client
 from scaler.serving.protocol import insight_pb2 as pb
 
 
+WIDE = 400
+
+
 def targets(
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="JSON for machines.")] = False,
@@ -36,16 +39,19 @@ def targets(
         where = f" in namespace {namespace}" if namespace else ""
         print(f"no targets{where} yet: a target begins when a ScaledObject names this scaler or KEDA first calls")
     else:
-        Console().print(_table(list(answer.targets)))
+        out = Console()
+        if not out.is_terminal:
+            out.width = WIDE  # nothing is cut off for grep
+        out.print(_table(list(answer.targets)))
 
 
 def _table(found: list[pb.TargetSummary]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("TARGET", "POLICY", "STATE"):
         table.add_column(title, no_wrap=True)
-    for title in ("WANTED", "READY", "STARTING", "UNKNOWN", "MIN", "MAX"):
-        table.add_column(title, justify="right")
-    table.add_column("LAST CHANGE, OR WHAT IS WRONG")
+    for title in ("WANTED", "READY", "STARTING", "UNKNOWN", "LIMITS"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("LAST CHANGE", no_wrap=True, overflow="ellipsis")
     triggers = Counter((target.namespace, target.name) for target in found)
     for target in found:
         name = f"{target.namespace}/{target.name}"
@@ -63,9 +69,10 @@ def _state(target: pb.TargetSummary) -> str:
 
 def _counts(target: pb.TargetSummary) -> tuple[str, ...]:
     if not target.HasField("replicas"):
-        return ("–",) * 6
+        return ("–",) * 5
     r = target.replicas
-    return tuple(str(n) for n in (r.desired, r.ready, r.starting, target.unknown_pods, r.minimum, r.maximum))
+    counts = (str(n) for n in (r.desired, r.ready, r.starting, target.unknown_pods))
+    return (*counts, f"{r.minimum}–{r.maximum}")
 
 
 def _note(target: pb.TargetSummary) -> str:
