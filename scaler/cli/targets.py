@@ -15,7 +15,6 @@ from rich.table import Table
 from scaler.cli import client
 from scaler.serving.protocol import insight_pb2 as pb
 
-
 WIDE = 400
 
 
