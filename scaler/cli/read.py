@@ -179,7 +179,7 @@ def _cell(reading: Reading, name: str) -> str:
     value = reading.counters.get(name, getattr(reading, name, None))
     if value is None:
         return ""
-    return f"{value:.1%}" if name == "kv_cache_usage" else f"{value:,.10g}"
+    return f"{value:.2%}" if name == "kv_cache_usage" else f"{value:,.10g}"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -52,7 +52,8 @@ def _quoted(text: bytes) -> str:
 
 
 _ANY_METRIC = re.compile(
-    rb"(?m)^[ \t]*+(?:#[ \t]++TYPE[ \t]|[a-zA-Z_:][a-zA-Z0-9_:]*+(?:[ \t]*+\{[^\n]*\})?+[ \t]++[-+.0-9eEInNaf]++[ \t\r]*+$)"
+    rb"(?m)^[ \t]*+(?:#[ \t]++TYPE[ \t]|"
+    rb"[a-zA-Z_:][a-zA-Z0-9_:]*+(?:[ \t]*+\{[^\n]*\})?+[ \t]++[-+.0-9eEInNaf]++[ \t\r]*+$)"
 )
 
 _Kind = tuple[Callable[[bytes], bool], str]

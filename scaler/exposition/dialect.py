@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -124,25 +124,26 @@ class Dialect:
         nameless = cells.pop("", {})
         if len(cells) <= 1:  # then a series that names no engine is the only engine's too
             name, own = next(iter(cells.items()), (ONLY, {}))
-            reading = self._reading(found, chosen, nameless | own)
+            reading = self._reading(found, chosen, nameless | own, self._parts)
             return reading, {name: reading}
-        readings = {name: self._reading(found, chosen, own) for name, own in cells.items()}
-        shared = {"": self._reading(found, chosen, nameless, only_found=True)} if nameless else {}
-        return combining.total(readings | shared), readings
+        its_own = [part for part in self._parts if part.field not in nameless]
+        readings = {name: self._reading(found, chosen, own, its_own) for name, own in cells.items()}
+        shared = [part for part in self._parts if part.field in nameless]
+        return combining.total(readings | {"": self._reading(found, chosen, nameless, shared)}), readings
 
     def _reading(
-        self, found: Page[Slot, Key], chosen: Mapping[str, int], own: Cells, *, only_found: bool = False
+        self, found: Page[Slot, Key], chosen: Mapping[str, int], own: Cells, parts: Iterable[_Part]
     ) -> Reading:
-        """Return what one engine says; `only_found` leaves out what it says nothing about."""
+        """Return what one engine, whose samples are `own`, says about `parts`."""
         values: dict[str, Any] = {}
         unknown: dict[str, str] = {}
-        for part in self._parts:
+        for part in parts:
             try:
                 if found.bad:
                     part.refuse(found.bad, chosen)
                 if cells := own.get(part.field):
                     values[part.field] = part.combine(chosen[part.field], cells)
-                elif not only_found:
+                else:
                     self._without_samples(part, found, values)
             except Unknown as why:
                 unknown[_SHOWN_AS.get(part.field, part.field)] = str(why)

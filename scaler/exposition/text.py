@@ -27,7 +27,7 @@ CellT = TypeVar("CellT", bound=Hashable)
 KeyT = TypeVar("KeyT", bound=Hashable)
 Labels = dict[str, str]
 
-MAX_LINES = 100_000
+MAX_LINES = 50_000
 """More wanted lines than this on one page are no engine's: 64 engines with all their histograms have 8,000."""
 MAX_LABELS = 200
 MAX_LINE_BYTES = 1 << 16
@@ -52,7 +52,7 @@ class PageReader(Generic[CellT, KeyT]):
         self._known: dict[bytes, tuple[CellT, KeyT] | None] = {}
         self._cells: dict[CellT, CellT] = {}
         wanted = _one_of(self._names.values())
-        self._wanted_lines = re.compile(rb"\n[ \t]*+((?:%b(?=[{ \t])|\{)[^\n]*+)" % wanted)
+        self._wanted_lines = re.compile(rb"\n[ \t]*+((?:%b(?![a-zA-Z0-9_:])|\{)[^\n]*+)" % wanted)
 
     def read(self, page: bytes) -> Page[CellT, KeyT]:
         """Read all wanted samples; of a series that appears twice the last one counts. Raises PageError."""
@@ -134,8 +134,11 @@ class Page(Generic[CellT, KeyT]):
     def declares(self, name: str) -> bool:
         """Tell whether the page has a TYPE line for this sample name.
 
-        OpenMetrics declares counters without their `_total`; a histogram is declared without its `_bucket`.
+        OpenMetrics declares counters without their `_total`; a histogram is declared without its `_bucket`. A page
+        that breaks off in the middle of a line declares nothing: the samples may be in what is missing.
         """
+        if not self._page.endswith((b"\n", b"# EOF")):
+            return False
         if self._declared is None:
             found = (name for window in _windows(self._page) for name in _TYPE_LINES.findall(window))
             self._declared = frozenset(_canonical(_text(name)) for name in found)
