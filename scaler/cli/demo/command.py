@@ -98,7 +98,8 @@ async def _play(scenario: Scenario, speed: float, preset: str, out: Console, liv
     for _ in range(scenario.minimum):
         fleet.add(0.0, start_up_s=0.0)
     tally, view = Tally(), View(scenario)
-    metadata = {"policy": preset}
+    # At a multiple of real time a moment's stall of this machine is long: it must not count as stale.
+    metadata = {"policy": preset, "staleness": "60s"}
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(FleetServer(fleet, lambda: clock.monotonic() - begin))
         source = PodSource()
@@ -113,10 +114,8 @@ async def _play(scenario: Scenario, speed: float, preset: str, out: Console, liv
         keda_loop = asyncio.create_task(keda.run())
         target = targets.find(NAMESPACE, NAME, metadata)
         await target.first_decision(10.0)
-        footer = f"look closer: vllm-scaler explain {NAMESPACE}/{NAME} --server {host.grpc_address}"
+        out.print(f"look closer: vllm-scaler explain {NAMESPACE}/{NAME} --server {host.grpc_address}", highlight=False)
         screen = stack.enter_context(Live(console=out, refresh_per_second=4)) if live else None
-        if screen is None:
-            out.print(footer, highlight=False)
         requested, said = deployment.requested, ""
         while (now := clock.monotonic() - begin) < scenario.duration_s:
             await asyncio.sleep(_DRAW_EVERY_S if live else clock.real(1.0))
@@ -129,7 +128,7 @@ async def _play(scenario: Scenario, speed: float, preset: str, out: Console, liv
                 continue
             view.note(now, record)
             if screen is not None:
-                screen.update(view.draw(now, record, footer))
+                screen.update(view.draw(now, record))
             elif record.last_change != said:
                 said = record.last_change
                 out.print(_line(now, record), highlight=False)

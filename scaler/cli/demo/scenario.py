@@ -33,7 +33,7 @@ class Scenario:
         """Requests per second: steady, one wave over half of the run, and a pulse in the last quarter."""
         wave_s = self.duration_s / 2
         pulse_start, pulse_end = self.duration_s * 0.72, self.duration_s * 0.85
-        low, crest, pulse = 1.5, 6.0, 7.0
+        low, crest, pulse = 1.0, 6.0, 7.0
 
         def at(time: float) -> float:
             if pulse_start <= time < pulse_end:

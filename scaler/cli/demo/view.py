@@ -14,7 +14,10 @@ from scaler.cli.demo.scenario import Scenario
 from scaler.targets import Record
 
 _BARS = " ▁▂▃▄▅▆▇█"
-_WIDTH = 60
+_WIDTH = 40
+"""Characters of a chart: all of it fits in a terminal of 80."""
+_SMALL_QUEUE = 10.0
+"""A queue shorter than this is drawn as the little that it is."""
 
 
 class View:
@@ -37,27 +40,28 @@ class View:
         self._queue.append(record.observation.load.waiting or 0.0)
         self._replicas.append(float(record.observation.replicas.ready))
 
-    def draw(self, now: float, record: Record, footer: str) -> RenderableType:
+    def draw(self, now: float, record: Record) -> RenderableType:
         """Draw the state at `now`."""
         load, replicas = record.observation.load, record.observation.replicas
         lines = Table.grid(padding=(0, 2))
-        lines.add_column(style="bold", no_wrap=True)
+        lines.add_column(style="bold", no_wrap=True, min_width=8)
         lines.add_column(no_wrap=True, width=_WIDTH)
         lines.add_column(no_wrap=True)
         lines.add_row("traffic", Text(_spark(self._rate), "cyan"), f"{self._scenario.rate.at(now):.1f} requests/s")
         waiting, running = ("?" if v is None else f"{v:g}" for v in (load.waiting, load.running))
-        lines.add_row("queue", Text(_spark(self._queue), "yellow"), f"{waiting} waiting, {running} running")
+        lines.add_row(
+            "queue", Text(_spark(self._queue, _SMALL_QUEUE), "yellow"), f"{waiting} waiting, {running} running"
+        )
         lines.add_row("ready", Text(_spark(self._replicas), "green"), f"{replicas.ready} replicas")
         bar = Text("●" * replicas.ready, "green")
         bar.append("○" * replicas.starting, "yellow")
         bar.append("◌" * replicas.terminating, "dim")
-        counts = f"wanted {record.decision.desired}: {replicas.ready} ready, {replicas.starting} starting"
-        lines.add_row("replicas", bar, counts)
+        lines.add_row("replicas", bar, f"{record.decision.desired} wanted, {replicas.starting} starting")
         reason = record.last_change or record.decision.reason
         why = Text.assemble(("last change  ", "bold"), (_ago(record), "dim"), reason)
-        progress = ProgressBar(total=self._scenario.duration_s, completed=now, width=_WIDTH)
+        lines.add_row("", ProgressBar(total=self._scenario.duration_s, completed=now, width=_WIDTH), "")
         head = f"vllm-scaler demo  {now:4.0f} of {self._scenario.duration_s:.0f} s"
-        return Panel(Group(lines, Text(), why, Text(), progress, Text(footer, "dim")), title=head)
+        return Panel(Group(lines, Text(), why), title=head)
 
 
 def _ago(record: Record) -> str:
@@ -66,7 +70,7 @@ def _ago(record: Record) -> str:
     return f"{record.time - record.last_change_time:.0f} s ago: "
 
 
-def _spark(values: deque[float]) -> str:
-    """One character for each value, the highest of them the full height."""
-    top = max(values, default=0.0) or 1.0
+def _spark(values: deque[float], least_top: float = 1.0) -> str:
+    """One character for each value; the highest of them, or `least_top` if that is more, is the full height."""
+    top = max([least_top, *values])
     return "".join(_BARS[round(value / top * (len(_BARS) - 1))] for value in values)
