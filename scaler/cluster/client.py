@@ -26,6 +26,8 @@ Json = dict[str, Any]
 
 _REQUEST_TIMEOUT_S = 10.0
 _LIST_TIMEOUT_S = 60.0
+_SILENCE_S = 10.0
+"""What a connection that the network has forgotten may cost."""
 _RELOAD_INTERVAL_S = 10.0
 """Between two readings of credentials that were refused."""
 
@@ -132,7 +134,7 @@ class ApiClient:
         content_type: str = "application/json",
         total_s: float = _REQUEST_TIMEOUT_S,
     ) -> Json:
-        call = Call(str(subject), method, subject.path, parameters or {}, body, content_type, total_s)
+        call = Call(str(subject), method, subject.path, parameters or {}, body, content_type, total_s, _SILENCE_S)
         return await self._finish(call, subject)
 
     async def _finish(self, call: Call, subject: Subject | str) -> Json:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scaler.cluster.client import ApiClient
-from scaler.cluster.hpa import DEFAULT_TOLERANCE, Hpa, hpa_warnings, parse_hpa
+from scaler.cluster.hpa import Hpa, parse_hpa
 from scaler.cluster.membership import Membership
 from scaler.cluster.model import DiscoveryError, ScaledObject, Workload
 from scaler.cluster.pods import parse_pod
@@ -19,6 +19,7 @@ from scaler.cluster.scale import TargetRef, patch_scale
 from scaler.cluster.scale_watch import Kinds
 from scaler.cluster.scaled_objects import IsOurs, parse_scaled_object
 from scaler.cluster.watches import Watches
+from scaler.cluster.workload import assemble, target_of, without_selector
 
 FORGOTTEN_AFTER_S = 600.0
 """How long a ScaledObject that only calls name is kept up without one."""
@@ -188,14 +189,14 @@ class KubernetesDiscovery:
         entry = self._entries.get(key)
         if after is None:
             self._end(key)
-        elif entry is not None and entry.ref == _ref(after):
+        elif entry is not None and entry.ref == target_of(after):
             entry.scaled_object, entry.workload = after, None
         elif entry is not None or ours is not None:
             self._end(key)
             self._begin(key, after)
 
     def _begin(self, key: Key, scaled_object: ScaledObject) -> _Entry:
-        ref = _ref(scaled_object)
+        ref = target_of(scaled_object)
         entry = self._entries[key] = _Entry(scaled_object, ref, time.monotonic())
         self._by_ref.setdefault(ref, set()).add(key)
         self._pods.acquire(ref.namespace)
@@ -264,32 +265,14 @@ class KubernetesDiscovery:
         key = scaled_object.namespace, scaled_object.name
         scale = self._kinds.of(ref).scale(ref)
         if scale.selector is None:
-            raise DiscoveryError(
-                f"the /scale of {ref} reports no status.selector: its pods cannot be told, neither by this server nor "
-                "by the HPA; the resource's controller must set it"
-            )
+            raise without_selector(ref)
         pods, hpas = self._pods[ref.namespace], self._hpa_watches[ref.namespace]
         if not pods.synced.is_set():
             raise DiscoveryError(pods.error or f"the pods of {ref} are not listed yet")
         if not hpas.settled.is_set():
             raise DiscoveryError(hpas.error or f"the HPAs of namespace {ref.namespace} are not listed yet")
-        warnings: list[str] = []
-        hpa = self._hpas.get(key)
-        if hpa is not None:
-            warnings += hpa_warnings(scaled_object, hpa)
-        elif not hpas.synced.is_set():
-            warnings.append(f"the HPA cannot be read, a tolerance of {DEFAULT_TOLERANCE:g} is assumed: {hpas.error}")
-        return Workload(
-            requested=scale.requested,
-            current=scale.current,
-            pods=self._membership.pods(key),
-            minimum=scaled_object.minimum,
-            maximum=scaled_object.maximum,
-            tolerance_up=_tolerance(hpa.tolerance_up if hpa else None),
-            tolerance_down=_tolerance(hpa.tolerance_down if hpa else None),
-            paused=scaled_object.paused,
-            warnings=tuple(warnings),
-        )
+        hpa_error = "" if hpas.synced.is_set() else hpas.error
+        return assemble(scaled_object, scale, self._membership.pods(key), self._hpas.get(key), hpa_error)
 
     def _seen_at(self, entry: _Entry) -> float:
         """Unix time until which all that a workload is made of is known to be right."""
@@ -304,11 +287,3 @@ class KubernetesDiscovery:
             hpas.alive_until() if hpas.synced.is_set() else now,  # else a warning speaks of it
         )
         return time.time() - (now - seen)
-
-
-def _ref(scaled_object: ScaledObject) -> TargetRef:
-    return TargetRef(scaled_object.namespace, scaled_object.api_version, scaled_object.kind, scaled_object.target)
-
-
-def _tolerance(served: float | None) -> float:
-    return DEFAULT_TOLERANCE if served is None else served

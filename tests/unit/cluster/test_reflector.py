@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -235,3 +237,54 @@ async def test_forgetting_tells_of_every_object(api: FakeApi, client: ApiClient)
     watched.reflector.clear()
     assert watched.changes[-1] == (("serving", "a"), "x", None)
     assert watched.labels == {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_view_ends_as_the_truth_whatever_happens_on_the_way(api: FakeApi, client: ApiClient, seed: int) -> None:
+    chance = random.Random(seed)
+    trouble: tuple[int, Json, dict[str, str]] = (
+        500,
+        {"kind": "Status", "code": 500, "message": "etcdserver: request timed out"},
+        {},
+    )
+
+    def truth() -> dict[str, str]:
+        return {item["metadata"]["name"]: label(item, None) for item in api.items(PODS)}
+
+    async def change() -> None:
+        name = f"pod-{chance.randrange(8)}"
+        if name in truth() and chance.random() < 0.5:
+            await api.delete(PODS, "serving", name)
+        else:
+            await api.put(PODS, ready_pod(name, app=chance.choice("xyz")))
+
+    async def away() -> None:
+        await api.stop()
+        await change()
+        await api.start()
+
+    async def history_lost() -> None:
+        await api.drop_watches()
+        await change()
+        api.forget_history()
+
+    async def refusals() -> None:
+        api.refuse["watch", "pods"] = [trouble] * chance.randrange(3)
+        api.refuse["list", "pods"] = [trouble] * chance.randrange(3)
+        await api.drop_watches()
+
+    async with watching(client) as watched:
+        for _ in range(60):
+            happening = chance.choice([change, change, change, api.drop_watches, away, history_lost, refusals])
+            await happening()
+            await asyncio.sleep(chance.choice([0.0, 0.0, 0.01]))
+
+        await until(lambda: watched.labels == truth(), "the truth")
+        told: dict[str, str] = {}
+        for (_, name), before, after in watched.changes:
+            assert told.get(name) == before
+            if after is None:
+                del told[name]
+            else:
+                told[name] = after
+        assert told == truth()
