@@ -31,6 +31,7 @@ from scaler.cluster.model import Discovery, DiscoveryError, Workload
 from scaler.cluster.scaled_objects import OwnAddresses
 from scaler.serving.address import Address
 from scaler.serving.announcements import Announcer
+from scaler.serving.direct import DirectDelivery
 from scaler.serving.host import Host, Ports, calm_collector
 from scaler.serving.tls import TlsError, TlsFiles
 from scaler.sources.access import Access
@@ -239,8 +240,11 @@ async def _run_in_cluster(
         client, client.namespace, plan.lease, identity, on_started=changed.set, on_stopped=changed.set
     )
     events = EventRecorder(client, identity)
-    announcer = Announcer(targets, events, lambda: election.is_leader if election else True)
-    targets.world.observers.append(announcer.note)
+
+    def leads() -> bool:
+        return election.is_leader if election else True
+
+    announcer = Announcer(targets, events, leads)
 
     def show() -> None:
         targets.show(discovery.scaled_objects())
@@ -249,21 +253,28 @@ async def _run_in_cluster(
     ours = OwnAddresses(plan.addresses or (f"vllm-scaler.{client.namespace}",))
     discovery = KubernetesDiscovery(client, ours, namespaces=plan.namespaces, on_change=show)
     targets.world.discovery = discovery
+    targets.world.observers.append(announcer.note)
+    if not plan.shadow:
+        targets.world.observers.append(DirectDelivery(discovery.patch_scale, leads).note)
     host = await stack.enter_async_context(Host(targets, plan.ports))
     tasks = [_started(stack, discovery.run()), _started(stack, events.run())]
     if election:
-        tasks += [_started(stack, election.run()), _started(stack, _follow(election, changed, host))]
+        tasks += [_started(stack, election.run()), _started(stack, _follow(election, changed, host, show))]
     else:
         await host.lead()
     await host.wait(stop, *tasks)
 
 
-async def _follow(election: Election, changed: asyncio.Event, host: Host) -> None:
-    """Lead while the election says so."""
+async def _follow(election: Election, changed: asyncio.Event, host: Host, show: Callable[[], None]) -> None:
+    """Lead while the election says so, and then say what was found while another led."""
     while True:
         await changed.wait()
         changed.clear()
-        await (host.lead() if election.is_leader else host.stand_by())
+        if election.is_leader:
+            await host.lead()
+            show()
+        else:
+            await host.stand_by()
 
 
 async def _cluster(plan: Plan) -> ApiClient | None:

@@ -52,6 +52,7 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
         desired=desired,
         reason=_reason(draft, desired),
         active=_active(draft),
+        at_once=draft.burst and settings.delivery == "direct" and desired > base,
         demand=draft.demand,
         steps=tuple(draft.steps),
         emission=emit(desired, observation.replicas.current, observation.limits, settings.tolerance_mode),
@@ -64,7 +65,8 @@ def _reason(draft: Draft, desired: int) -> str:
     settled = draft.steps[-1] if draft.blind else None
     before = draft.base
     for step in draft.steps:
-        if ceil(step.replicas) != before if desired != draft.base else step.rule in _HOLDING:
+        moved = ceil(step.replicas) != before or step.rule == "burst"  # which moves it by lifting the delays
+        if moved if desired != draft.base else step.rule in _HOLDING:
             settled = step
         before = ceil(step.replicas)
     return f"{settled.rule}: {settled.text}" if settled else "steady"

@@ -39,6 +39,8 @@ class Decision:
     """The rule that set `desired`, with its text."""
     active: bool
     """Something waits, runs or loads, or cannot be seen: not a moment to go to zero."""
+    at_once: bool
+    """A burst, to be delivered directly: the count should not wait for the HPA's next sync."""
     demand: Mapping[str, float]
     """Replicas that each signal asked for."""
     steps: tuple[Step, ...]

@@ -153,6 +153,13 @@ class PolicySettings(Settings):
         "goes to the next count that passes, `hold` stays until one does.",
     )
 
+    delivery: Literal["hpa", "direct"] = Field(
+        "hpa",
+        examples=["direct"],
+        description="How a burst's count is delivered: by the HPA at its next sync, or `direct`: the scaler also raises "
+        "spec.replicas at once, where the operator allows it, and the HPA agrees at its next sync.",
+    )
+
     @model_validator(mode="after")
     def _windows_hold_enough_samples(self) -> Self:
         least = MIN_SAMPLES * self.metrics_interval_s

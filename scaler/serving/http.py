@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
 from aiohttp import web
@@ -32,7 +33,7 @@ class HttpSide:
         """Listen; returns the port. Raises OSError when it cannot be had."""
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, address.host, address.port).start()
+            await web.SockSite(self._runner, _socket(address)).start()
         except OSError as error:
             await self._runner.cleanup()
             raise OSError(f"cannot listen on {address} for HTTP: {error.strerror}") from error
@@ -52,3 +53,13 @@ class HttpSide:
     async def _readyz(self, _request: web.Request) -> web.Response:
         reason = self._not_ready()
         return web.Response(text=f"{reason or 'ok'}\n", status=503 if reason else 200)
+
+
+def _socket(address: Address) -> socket.socket:
+    """Listen; `::` means every interface, by IPv4 too. Raises OSError."""
+    if address.host != "::":
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family)
+    if not socket.has_dualstack_ipv6():
+        return socket.create_server(("", address.port))
+    return socket.create_server(("", address.port), family=socket.AF_INET6, dualstack_ipv6=True)

@@ -13,4 +13,5 @@ VALUES = {
     "upscalingFactor": "2",
     "burstThreshold": "0.5",
     "lookAhead": "auto",
+    "delivery": "direct",  # the HPA looks every 15 s: half of such a start-up
 }
