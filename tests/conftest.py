@@ -1,19 +1,26 @@
-"""What all tests share: those that need a real control plane are skipped in one line where Go is missing."""
+"""What all tests share: those that need more than Python are skipped in one line where it is missing."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from tests.cluster import toolchain
+from tests.real_engine import installation
+
+_NEEDS: Mapping[str, Callable[[], str | None]] = {
+    "toolchain": toolchain.missing,
+    "real_engine": installation.missing,
+}
+"""Marker → why its tests cannot run on this machine, or None where they can."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test marked ``toolchain`` is skipped where nothing can be built; with CI=true it fails instead."""
-    if item.get_closest_marker("toolchain") is None:
-        return
-    if (reason := toolchain.missing()) is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+    """A marked test is skipped where this machine lacks what it needs; with CI=true it fails instead."""
+    for marker, missing in _NEEDS.items():
+        if item.get_closest_marker(marker) and (reason := missing()) is not None:
+            if os.environ.get("CI") == "true":
+                pytest.fail(reason, pytrace=False)
+            pytest.skip(reason)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-from typing import Any
 
 import pytest
 
 from scaler.serving.host import Host
-from tests.cluster import toolchain
+from tests.protocol.grpcurl import grpcurl
 from tests.protocol.world import POLICY, Fleet
 
 pytestmark = pytest.mark.toolchain
@@ -18,16 +15,8 @@ pytestmark = pytest.mark.toolchain
 REF = {"namespace": "serving", "name": "llama", "scalerMetadata": POLICY}
 
 
-async def _grpcurl(host: Host, *words: str, data: dict[str, Any] | None = None) -> str:
-    given = ["-d", json.dumps(data)] if data is not None else []
-    command = [str(toolchain.binary("grpcurl")), "-plaintext", *given, str(host.grpc_address), *words]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 async def test_all_services_are_listed(host: Host) -> None:
-    assert set((await _grpcurl(host, "list")).split()) == {
+    assert set((await grpcurl(host.grpc_address, "list")).split()) == {
         "externalscaler.ExternalScaler",
         "vllmscaler.v1.Insight",
         "grpc.health.v1.Health",
@@ -38,18 +27,18 @@ async def test_all_services_are_listed(host: Host) -> None:
 async def test_every_call_of_keda_can_be_made_by_hand(fleet: Fleet, host: Host) -> None:
     fleet.waiting = 35
     service = "externalscaler.ExternalScaler"
-    spec = json.loads(await _grpcurl(host, f"{service}/GetMetricSpec", data=REF))["metricSpecs"][0]
+    spec = json.loads(await grpcurl(host.grpc_address, f"{service}/GetMetricSpec", data=REF))["metricSpecs"][0]
     assert (spec["targetSize"], spec["targetSizeFloat"]) == ("1", 1)
     request = {"scaledObjectRef": REF, "metricName": spec["metricName"]}
-    answer = json.loads(await _grpcurl(host, f"{service}/GetMetrics", data=request))
+    answer = json.loads(await grpcurl(host.grpc_address, f"{service}/GetMetrics", data=request))
     (value,) = answer["metricValues"]
     assert (value["metricValue"], value["metricValueFloat"]) == ("4", 4)
-    assert json.loads(await _grpcurl(host, f"{service}/IsActive", data=REF)) == {"result": True}
+    assert json.loads(await grpcurl(host.grpc_address, f"{service}/IsActive", data=REF)) == {"result": True}
 
 
 async def test_explain_and_health_can_be_asked_by_hand(fleet: Fleet, host: Host) -> None:
-    await _grpcurl(host, "externalscaler.ExternalScaler/IsActive", data=REF)
+    await grpcurl(host.grpc_address, "externalscaler.ExternalScaler/IsActive", data=REF)
     ref = {"namespace": "serving", "name": "llama"}
-    told = json.loads(await _grpcurl(host, "vllmscaler.v1.Insight/Explain", data=ref))
+    told = json.loads(await grpcurl(host.grpc_address, "vllmscaler.v1.Insight/Explain", data=ref))
     assert "serving/llama" in told["story"]
-    assert json.loads(await _grpcurl(host, "grpc.health.v1.Health/Check")) == {"status": "SERVING"}
+    assert json.loads(await grpcurl(host.grpc_address, "grpc.health.v1.Health/Check")) == {"status": "SERVING"}
