@@ -70,10 +70,13 @@ def histogram(name: str, cell: dict[Any, float]) -> Histogram:
     if SUM not in cell:
         raise Unknown(f"{name} has no sum")
     total = cell.pop(SUM)
-    bounds = tuple(sorted(cell))
+    bounds = tuple(cell)
+    if not all(map(operator.lt, bounds, bounds[1:])):
+        cell = dict(sorted(cell.items()))
+        bounds = tuple(cell)
     if not bounds or bounds[-1] != math.inf:
         raise Unknown(f"{name} has no bucket +Inf")
-    counts = tuple([cell[bound] for bound in bounds])
+    counts = tuple(cell.values())
     rising = counts[0] >= 0 and all(map(operator.le, counts, counts[1:])) and counts[-1] <= COUNT.limit
     if not (rising and math.isfinite(total)):
         raise Unknown(f"{name} is no histogram: its counts or its sum make no sense")
@@ -87,8 +90,8 @@ def added(name: str, histograms: Sequence[Histogram]) -> Histogram:
         return first
     if any(other.bounds != first.bounds for other in others):
         raise Unknown(f"{name} has different buckets in different series")
-    counts = tuple(math.fsum(column) for column in zip(*(each.counts for each in histograms), strict=True))
-    return Histogram(first.bounds, counts, math.fsum(each.sum for each in histograms))
+    counts = tuple(map(sum, zip(*[each.counts for each in histograms], strict=True)))
+    return Histogram(first.bounds, counts, sum([each.sum for each in histograms]))
 
 
 def total(engines: Mapping[str, Reading]) -> Reading:

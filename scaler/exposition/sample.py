@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -15,7 +15,7 @@ class Histogram:
     """
 
     bounds: tuple[float, ...]
-    counts: tuple[float, ...]
+    counts: Sequence[float]
     sum: float
 
 
