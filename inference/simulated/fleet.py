@@ -145,6 +145,11 @@ class Fleet:
         self._play(now)
         self._end(self._pods[name])
 
+    def send(self, request: Request, now: float) -> None:
+        """Route a request that no traffic foresaw; what becomes of it is told by `advance`."""
+        self._play(now)
+        self._route(request)
+
     def scale(self, replicas: int, now: float) -> None:
         """Add pods, or drain some as a ReplicaSet does: those that start before those that serve, newest first."""
         if replicas < 0:
@@ -205,9 +210,11 @@ class Fleet:
 
     def _route_next(self) -> None:
         request = self._next
-        if request is None:
-            return
-        self._next = self._draw()
+        if request is not None:
+            self._next = self._draw()
+            self._route(request)
+
+    def _route(self, request: Request) -> None:
         ready = [pod for pod in self._pods.values() if pod.state is PodState.READY]
         if not ready:
             self._outcomes.append(Outcome(request, Verdict.REFUSED, self.now))

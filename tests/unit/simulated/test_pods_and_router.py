@@ -36,6 +36,16 @@ def test_requests_go_to_the_pod_with_the_fewest() -> None:
     assert [pod.engine.outstanding for pod in fleet.pods.values()] == [3, 3, 3]
 
 
+def test_a_request_that_is_sent_is_routed_like_the_traffics_own() -> None:
+    fleet = Fleet([Request(1.0, 100, 1000)])
+    fleet.scale(2, 0.0)
+    fleet.send(Request(2.0, 100, 1000), 2.0)
+    assert [pod.engine.outstanding for pod in fleet.pods.values()] == [1, 1]
+    fleet.scale(0, 3.0)
+    fleet.send(Request(4.0, 100, 10), 4.0)
+    assert [outcome.verdict for outcome in fleet.advance(5.0)] == [Verdict.REFUSED]
+
+
 def test_a_draining_pod_finishes_what_it_has_takes_nothing_new_and_goes() -> None:
     fleet = Fleet(arrivals(constant(2.0), 20.0, mix=[CHAT], seed=5))
     fleet.scale(2, 0.0)
