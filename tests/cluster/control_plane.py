@@ -17,7 +17,8 @@ from typing import Any, Self, TypeVar
 import httpx
 import yaml
 
-from tests.cluster import toolchain
+from tests.cluster import audit, toolchain
+from tests.cluster.audit import ApiCall
 from tests.cluster.certificates import Authority, KeyPair, write_signing_key
 from tests.cluster.programs import Ports, Program, stop_all, wait_for
 
@@ -46,7 +47,8 @@ class ControlPlane:
         self.authority = Authority(self.folder / "pki", "kubernetes")
         admin = self.authority.issue("admin", "kubernetes-admin", organization="system:masters")
         self.write_kubeconfig(self.kubeconfig, certificate=admin)
-        self.api = self._client(admin)
+        self._tls = self._tls_of(admin)
+        self.api = httpx.Client(base_url=self.url, verify=self._tls, timeout=30.0, trust_env=False)
 
     def __enter__(self) -> Self:
         try:
@@ -146,6 +148,10 @@ class ControlPlane:
         found: dict[str, Any] = reply.json()
         return found
 
+    def async_client(self) -> httpx.AsyncClient:
+        """A client of its own with the administrator's rights."""
+        return httpx.AsyncClient(base_url=self.url, verify=self._tls, trust_env=False)
+
     def create_namespace(self, prefix: str = "test") -> str:
         """A new namespace in which pods can be created: it has the ServiceAccount a controller would make."""
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
@@ -168,6 +174,14 @@ class ControlPlane:
         reply = self.api.post(path, json=request).raise_for_status()
         token: str = reply.json()["status"]["token"]
         return token
+
+    def reserve_port(self, owner: str) -> int:
+        """A loopback port for a program that is to run beside this control plane, its own until that stops."""
+        return self._ports.reserve(owner)
+
+    def calls(self, namespace: str, service_account: str) -> list[ApiCall]:
+        """What a ServiceAccount has asked of the API server, oldest first (kube-system's are not kept)."""
+        return list(audit.calls(self.folder, namespace, service_account))
 
     def service_account_kubeconfig(self, namespace: str, service_account: str) -> Path:
         """A kubeconfig file with the rights of a ServiceAccount."""
@@ -257,13 +271,14 @@ class ControlPlane:
                 "--requestheader-extra-headers-prefix=X-Remote-Extra-",
                 f"--proxy-client-cert-file={proxy.certificate}",
                 f"--proxy-client-key-file={proxy.key}",
+                *audit.arguments(self.folder),
             ],
         )
 
-    def _client(self, user: KeyPair) -> httpx.Client:
+    def _tls_of(self, user: KeyPair) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(user.certificate, user.key)
-        return httpx.Client(base_url=self.url, verify=context, timeout=30.0, trust_env=False)
+        return context
 
     def _environment(self, further: Mapping[str, str]) -> dict[str, str]:
         """Programs find neither the user's kubeconfig nor a proxy, and keep their caches in our folder."""
