@@ -169,7 +169,7 @@ def _rule(text: str) -> Rule:
 def _condition(part: str, rule: str) -> Condition:
     match = _CONDITION.fullmatch(part.strip())
     if match is None:
-        raise ValueError(f"{rule!r}: cannot read {part!r}: a condition is METRIC > NUMBER")
+        raise ValueError(f"{rule!r}: cannot read {part!r}: a condition is METRIC > NUMBER, `for` and `every` come last")
     metric, sign, threshold = match.groups()
     if metric not in METRICS:
         raise ValueError(f"{rule!r}: no metric {metric!r}; known are {', '.join(METRICS)}")

@@ -156,7 +156,7 @@ def burst(draft: Draft) -> None:
         return
     rise = (draft.want - last) / max(now - last_time, draft.settings.metrics_interval_s)
     if rise >= threshold * ready and draft.want > draft.base:
-        draft.burst = True
+        draft.burst, state.trend = True, ()  # a jump is no ramp
         draft.want = max(draft.want, ready * draft.settings.upscaling_factor)
         draft.say("burst", f"demand rises by {number(rise)} replicas/s, {rise / ready:.0%} of the ready ones: no delay")
 
@@ -173,7 +173,7 @@ def smooth(draft: Draft) -> None:
     unsmoothed, draft.want = draft.want, weight * draft.want + (1 - weight) * before
     state.smoothed = draft.want
     if ceil(unsmoothed) != ceil(draft.want):
-        draft.say("smooth", f"{unsmoothed:.2f} → {draft.want:.2f} with smoothing factor {alpha:g}")
+        draft.say("smooth", f"{number(unsmoothed)} → {number(draft.want)} with smoothing factor {alpha:g}")
 
 
 def look_ahead(draft: Draft) -> None:
@@ -204,11 +204,13 @@ def factors(draft: Draft) -> None:
     factor = draft.settings.upscaling_factor if delta > 0 else draft.settings.downscaling_factor
     if ready == 0 or factor == 1.0 or draft.burst:
         return
-    before, draft.want = draft.want, max(0.0, ready + factor * delta)
+    before, draft.want = draft.want, min(MOST, max(0.0, ready + factor * delta))
     if ceil(before) < ready and ceil(draft.want) == ready:
         draft.want = float(ready - 1)
     if ceil(before) != ceil(draft.want):
-        draft.say("factors", f"{before:.2f} → {draft.want:.2f}: {factor:g} × the distance from {ready} ready")
+        draft.say(
+            "factors", f"{number(before)} → {number(draft.want)}: {number(factor)} × the distance from {ready} ready"
+        )
 
 
 def headroom(draft: Draft) -> None:
@@ -221,6 +223,10 @@ def headroom(draft: Draft) -> None:
 
 def delay(draft: Draft) -> None:
     """Act on a want only when it held for the upscale or the downscale delay."""
+    if draft.ignorant and draft.want < draft.base:  # for how long a fall is wanted counts from when all is known
+        draft.state.up_window = draft.state.down_window = ((draft.observation.time, draft.base),)
+        draft.state.direction = 0
+        return
     draft.want = float(want := ceil(draft.want))
     if draft.settings.delay_mode == "consecutive":
         _consecutive(draft, want)
@@ -279,7 +285,7 @@ def step_limits(draft: Draft) -> None:
             if sign * (draft.want - allowed) > 0:
                 before, draft.want = draft.want, float(allowed)
                 which = "upscale" if sign > 0 else "downscale"
-                draft.say("step_limits", f"{before:g} → {allowed}: {which} limit {limit}")
+                draft.say("step_limits", f"{number(before)} → {allowed}: {which} limit {limit}")
 
 
 def _allowed(limit: StepLimit, sign: int, draft: Draft) -> int:
@@ -302,7 +308,7 @@ def credit(draft: Draft) -> None:
     credited = min(float(pending), draft.backlog)
     before, draft.want = draft.want, float(max(draft.base, ceil(draft.want - credited)))
     if draft.want < before:
-        draft.say("credit", f"{before:g} → {draft.want:g}: {pods(pending)} on the way will take the queue")
+        draft.say("credit", f"{number(before)} → {number(draft.want)}: {pods(pending)} on the way will take the queue")
 
 
 def hold(draft: Draft) -> None:
@@ -315,8 +321,6 @@ def hold(draft: Draft) -> None:
         why = f"{pods(len(load.unknown))} unknown"
     elif draft.ignorant:
         why = f"{', '.join(draft.ignorant)} unknown"
-        # how long the others wanted less says nothing about a signal that comes back
-        state.down_window, state.direction = ((draft.observation.time, draft.base),), 0
     elif load.known and load.waiting is not None and load.waiting >= max(1, load.known):
         why = f"{number(load.waiting)} requests wait"
     if why:

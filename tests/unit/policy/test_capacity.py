@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scaler.policy import State
 from scaler.policy.capacity import learn, target_ongoing
 from scaler.policy.state import Capacity
 from tests.unit.policy.world import first, see, settings
@@ -71,8 +72,6 @@ def test_given_slots_stand_in_for_learned_ones_and_kv_room_still_caps() -> None:
 
 
 def test_what_was_learned_survives_a_change_of_settings_and_a_gap() -> None:
-    from scaler.policy import State  # noqa: PLC0415
-
     state = State(desired=5, capacity=Capacity(carried=9.0, slots=16.0, full_since=3.0))
     assert state.under_new_settings().capacity.slots == 16.0
     after = state.after_gap(10_000.0)

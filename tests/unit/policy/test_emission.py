@@ -6,6 +6,7 @@ import math
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from scaler.policy import Limits
@@ -146,6 +147,7 @@ def test_surge_pods_inside_the_band_are_said_to_drift_the_count() -> None:
     assert emit(20, 21, Limits(1, 100, 0.0, 0.0), "exact").note == ""
 
 
+@examples(deadline=None)
 @given(
     desired=st.integers(0, 5000),
     current=st.integers(0, 5000),

@@ -37,7 +37,7 @@ def test_a_wrong_rule_is_named_with_what_would_be_right(rule: str, right: str) -
 
 
 def test_every_wrong_rule_is_named_at_once() -> None:
-    with pytest.raises(ValueError, match="waitng.*utilisation"):
+    with pytest.raises(ValueError, match=r"waitng.*utilisation"):
         parse_rules("+1 when waitng > 1; -1 when waiting < 1; -1 when utilisation < 0.4")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from scaler.policy import Decision, Latency, Limits, Load, Observation, PolicySettings, Replicas, StartUp, State, decide
 from scaler.policy.parsing import parse
@@ -43,7 +44,7 @@ def see(
     tolerance: float = 0.0,
     start_up: float | None = None,
     utc: float = 0.0,
-    **load: float | None | Mapping[str, Latency],
+    **load: float | Mapping[str, Latency] | None,
 ) -> Observation:
     """One moment. `ready` pods of which `unknown` could not be read; nothing else is on the way unless said."""
     on_the_way = starting + unschedulable
@@ -132,4 +133,35 @@ def text_of(decision: Decision | None) -> str:
     return "\n".join((decision.reason, *(step.text for step in decision.steps), decision.emission.note))
 
 
-__all__ = ["PLAIN", "Tape", "first", "latency", "preset", "replace", "rules_said", "see", "settings", "text_of"]
+@dataclass
+class Engines:
+    """Replicas with batch slots that serve a stream of requests, as a fluid: enough to close the loop."""
+
+    slots: float = 16.0
+    service_s: float = 8.0
+    """How long a request runs."""
+    ongoing: float = 0.0
+
+    def serve(self, arrivals: float, replicas: int, seconds: float) -> dict[str, float | None]:
+        """Let `arrivals` requests a second come for so long; returns what the replicas' pages then say."""
+        running = min(self.ongoing + arrivals * seconds, replicas * self.slots)
+        completed = running / self.service_s
+        self.ongoing = max(0.0, self.ongoing + (arrivals - completed) * seconds)
+        running = min(self.ongoing, replicas * self.slots)
+        waiting = self.ongoing - running
+        each = running / replicas if replicas else 0.0
+        return {
+            "waiting": waiting,
+            "running": running,
+            "most_running": each,
+            "full_running": each if waiting >= 2 * replicas else None,
+            "kv_cache_usage": min(1.0, each / self.slots * 0.5),
+            "arrival_rate": arrivals,
+            "completion_rate": completed,
+        }
+
+
+def turns(counts: list[int]) -> int:
+    """How often a series of counts changes its direction."""
+    moves = [b - a for a, b in pairwise(counts) if a != b]
+    return sum((a > 0) != (b > 0) for a, b in pairwise(moves))
