@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scaler.exposition.diagnosis import diagnose
+from scaler.exposition.dialect import Dialect
 from scaler.exposition.dialects import ENGINES
 from scaler.exposition.dialects.dcgm import read_gpu_utilization
 from scaler.exposition.sample import PageError, Sample
@@ -16,16 +19,17 @@ def read_page(page: bytes, engine: str | None = None) -> Sample:
     The engine is found from the page unless `engine`, a key of `ENGINES`, names it. Raises PageError for a page on
     which no engine shows its load, and KeyError for an unknown engine.
     """
-    if engine is not None:
-        dialect = ENGINES[engine]
-        if dialect.speaks(page):
-            return dialect.read(page)
-        other = next((other.name for other in ENGINES.values() if other.speaks(page)), None)
-        raise PageError(f"no page of {engine}: {f'it is one of {other}' if other else diagnose(page)}")
-    for dialect in ENGINES.values():
-        if dialect.speaks(page):
-            return dialect.read(page)
-    raise PageError(diagnose(page))
+    dialect = ENGINES[engine] if engine is not None else _dialect(page)
+    if dialect is None:
+        raise PageError(diagnose(page))
+    if engine is not None and not dialect.speaks(page):
+        other = _dialect(page)
+        raise PageError(f"no page of {engine}: {f'it is one of {other.name}' if other else diagnose(page)}")
+    return replace(dialect.read(page), page_bytes=len(page))
+
+
+def _dialect(page: bytes) -> Dialect | None:
+    return next((dialect for dialect in ENGINES.values() if dialect.speaks(page)), None)
 
 
 def wanted_names(engine: str | None = None) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class Sample(Reading):
 
     engine: str = ""
     """The dialect that read the page, say `vllm`."""
+    page_bytes: int = field(default=0, compare=False)
+    """Size of the page that was read."""
     engines: Mapping[str, Reading] = field(default_factory=dict)
     """Engine label (say `0`) → its own values; one entry for a page with a single engine."""
 

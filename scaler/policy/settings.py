@@ -156,8 +156,8 @@ class PolicySettings(Settings):
     delivery: Literal["hpa", "direct"] = Field(
         "hpa",
         examples=["direct"],
-        description="How a burst's count is delivered: by the HPA at its next sync, or `direct`: the scaler also raises "
-        "spec.replicas at once, where the operator allows it, and the HPA agrees at its next sync.",
+        description="How a burst's count is delivered: by the HPA at its next sync, or `direct`: the scaler also "
+        "raises spec.replicas at once, where the operator allows it, and the HPA agrees at its next sync.",
     )
 
     @model_validator(mode="after")

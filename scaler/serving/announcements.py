@@ -8,9 +8,7 @@ from weakref import WeakKeyDictionary
 
 from scaler.cluster.events import Severity
 from scaler.cluster.model import ScaledObject, Workload
-from scaler.targets import Record, SettingsError, Target, Targets
-from scaler.targets.settings import FROM_ENV
-from scaler.targets.target import Outcomes
+from scaler.targets import FROM_ENV, Outcomes, Record, SettingsError, Target, Targets
 
 
 class Events(Protocol):

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from scaler.serving.address import Address
 from scaler.serving.http import HttpSide
-from scaler.serving.metrics import RpcMetrics, TargetMetrics, TimedSource
+from scaler.serving.metrics import RpcMetrics, TargetMetrics
 from scaler.serving.server import Server
 from scaler.serving.tls import Certificates, TlsFiles
 from scaler.targets import Targets
@@ -53,10 +53,7 @@ class Host:
         self._ports = ports
         self.registry = CollectorRegistry()
         """Where further families may be registered."""
-        metrics = TargetMetrics(targets)
-        self.registry.register(metrics)
-        targets.world.observers.append(metrics.note)
-        targets.world.source = TimedSource(targets.world.source, self.registry)
+        targets.world.observers.append(TargetMetrics(targets, self.registry).note)
         self._rpc_metrics = RpcMetrics(self.registry)
         self._certificates: Certificates | None = None
         self._server = Server(targets, self._rpc_metrics)

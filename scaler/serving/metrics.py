@@ -19,7 +19,8 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_target_state` | target, `state` | 1 for the state that the target is in |
 | `vllm_scaler_changes_total` | target, `rule` | changes of the desired count, by the rule that made them |
 | `vllm_scaler_pod_reads_total` | target, `outcome` | pods read: `read` or `unknown` |
-| `vllm_scaler_read_duration_seconds` | | histogram of the time that reading a target's pods takes at a tick |
+| `vllm_scaler_page_bytes_total` | target | bytes of the metrics pages that were read |
+| `vllm_scaler_tick_duration_seconds` | | histogram of the time that a tick takes, reading included |
 | `vllm_scaler_rpc_duration_seconds` | `method`, `code` | histogram of the time that unary calls take |
 
 The labels of a target are `namespace`, `scaled_object` and `trigger`.
@@ -28,7 +29,7 @@ The labels of a target are `namespace`, `scaled_object` and `trigger`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -38,13 +39,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from scaler.cluster.model import Workload
-from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
-from scaler.targets import Record, Target
-from scaler.targets.target import Outcomes
+from scaler.exposition.sample import Sample
+from scaler.sources.source import Unknown
+from scaler.targets import Outcomes, Record, Target
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each histogram, of use to nobody
 
-READ_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+TICK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 RPC_BUCKETS_S = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0)
 
 TARGET_LABELS = ("namespace", "scaled_object", "trigger")
@@ -87,39 +88,25 @@ class RpcMetrics:
         self._durations.labels(method, code.name).observe(seconds)
 
 
-class TimedSource:
-    """A source that takes note of how long its reading takes: nearly all of a tick."""
-
-    def __init__(self, source: Source, registry: CollectorRegistry) -> None:
-        self._source = source
-        self._durations = Histogram(
-            "vllm_scaler_read_duration_seconds",
-            "Time that reading a target's pods takes at a tick",
-            buckets=READ_BUCKETS_S,
-            registry=registry,
-        )
-
-    async def sample(self, endpoints: Sequence[Endpoint], options: ReadOptions, deadline_s: float) -> Outcomes:
-        """Read all endpoints at once; see `Source.sample`."""
-        with self._durations.time():
-            return await self._source.sample(endpoints, options, deadline_s)
-
-    async def close(self) -> None:
-        """Close the source."""
-        await self._source.close()
-
-
 @dataclass(slots=True)
 class _Counts:
     changes: Counter[str] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
+    page_bytes: int = 0
 
 
 class TargetMetrics(Collector):
     """The families of targets: made from their latest decisions at each scrape, but for what has to be counted."""
 
-    def __init__(self, targets: Iterable[Target]) -> None:
+    def __init__(self, targets: Iterable[Target], registry: CollectorRegistry) -> None:
         self._targets = targets
+        self._durations = Histogram(
+            "vllm_scaler_tick_duration_seconds",
+            "Time that a tick takes, reading included",
+            buckets=TICK_BUCKETS_S,
+            registry=registry,
+        )
+        registry.register(self)
         self._counts: WeakKeyDictionary[Target, _Counts] = WeakKeyDictionary()
 
     def note(self, target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG002
@@ -130,6 +117,8 @@ class TargetMetrics(Collector):
         unknown = sum(isinstance(outcome, Unknown) for outcome in outcomes.values())
         counts.reads["unknown"] += unknown
         counts.reads["read"] += len(outcomes) - unknown
+        counts.page_bytes += sum(outcome.page_bytes for outcome in outcomes.values() if isinstance(outcome, Sample))
+        self._durations.observe(record.took_s)
 
     def collect(self) -> Iterator[Metric]:
         """One family for each value, and in it the samples of every target."""
@@ -161,9 +150,13 @@ class TargetMetrics(Collector):
         reads = CounterMetricFamily(
             "vllm_scaler_pod_reads", "Pods read, and pods that could not be", labels=(*TARGET_LABELS, "outcome")
         )
+        page_bytes = CounterMetricFamily(
+            "vllm_scaler_page_bytes", "Bytes of the metrics pages that were read", labels=TARGET_LABELS
+        )
         for target in targets:
             labels = _labels(target)
             counts = self._counts.get(target, _Counts())
+            page_bytes.add_metric(labels, counts.page_bytes)
             state.add_metric((*labels, target.state.value), 1.0)
             for family, values in (
                 (demand, target.latest.decision.demand if target.latest else {}),
@@ -172,7 +165,7 @@ class TargetMetrics(Collector):
             ):
                 for label, value in values.items():
                     family.add_metric((*labels, label), value)
-        yield from (demand, state, changes, reads)
+        yield from (demand, state, changes, reads, page_bytes)
 
 
 def _labels(target: Target) -> tuple[str, str, str]:

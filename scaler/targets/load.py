@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scaler.exposition.sample import HISTOGRAMS, Histogram, Sample
 from scaler.policy.observation import Latency, Load
@@ -89,8 +91,20 @@ class LoadMeter:
             past.popleft()
         change = _difference(past[0], time, sample) if past and time > past[0].time else None
         if not past or time - past[-1].time >= self._look_back_s / _BASELINES:
-            past.append(_Baseline(time, _ongoing(sample), sample.counters, sample.histograms))
+            histograms = {name: _compact(histogram) for name, histogram in sample.histograms.items()}
+            past.append(_Baseline(time, _ongoing(sample), sample.counters, histograms))
         return change
+
+
+@lru_cache(maxsize=256)
+def _shared(bounds: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the one copy of these bounds: all pods have the same."""
+    return bounds
+
+
+def _compact(histogram: Histogram) -> Histogram:
+    """Return the histogram in the little memory that a thousand targets' pasts should take."""
+    return Histogram(_shared(histogram.bounds), array("d", histogram.counts), histogram.sum)
 
 
 def _ongoing(sample: Sample) -> float:

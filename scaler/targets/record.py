@@ -41,6 +41,8 @@ class Record:
     warnings: tuple[str, ...]
     emission: float
     """What KEDA is told: the decision's emission, or in shadow mode the present count."""
+    took_s: float
+    """How long the tick took, reading included."""
     before: int
     """The desired count before this decision."""
     last_change: str

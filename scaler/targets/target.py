@@ -145,6 +145,7 @@ class Target:
     async def tick(self) -> None:
         """Discover, sample, measure, decide and remember, once."""
         world = self._world
+        began = world.clock.monotonic()
         try:
             workload = self._discovery.workload(self.namespace, self.name)
         except DiscoveryError as error:
@@ -172,6 +173,7 @@ class Target:
             pods=tuple(_pod_record(pod, outcomes.get(pod.name)) for pod in workload.pods),
             warnings=workload.warnings,
             emission=float(workload.requested) if world.shadow else decision.emission.value,
+            took_s=world.clock.monotonic() - began,
             before=before,
             last_change=self._last_change[0],
             last_change_time=self._last_change[1],
