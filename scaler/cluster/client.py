@@ -54,11 +54,6 @@ class ApiClient:
         """The pod's own namespace, or that of the kubeconfig's context."""
         return self._connection.namespace
 
-    @property
-    def server(self) -> str:
-        """The API server's address."""
-        return self._connection.server
-
     async def __aenter__(self) -> Self:
         return self
 

@@ -23,6 +23,8 @@ from scaler.cluster.workload import assemble, target_of, without_selector
 
 FORGOTTEN_AFTER_S = 600.0
 """How long a ScaledObject that only calls name is kept up without one."""
+_NEWS_AFTER_S = 2.0
+"""A cluster that is not seen for a moment, as when a watch is opened anew, is not worth a warning."""
 _SOUGHT_AGAIN_AFTER_S = 60.0
 """A ScaledObject that a call names and the watch does not show is sought by a list, but not on every call."""
 
@@ -103,7 +105,11 @@ class KubernetesDiscovery:
         entry.asked_at = time.monotonic()
         if entry.workload is None:
             entry.workload = self._assemble(entry)
-        return replace(entry.workload, seen_at=self._seen_at(entry))
+        age, why = self._age(entry)
+        warnings = entry.workload.warnings
+        if age > _NEWS_AFTER_S:
+            warnings += (f"the cluster has not been seen for {age:.0f}s: {why or 'its watches are being opened anew'}",)
+        return replace(entry.workload, seen_at=time.time() - age, warnings=warnings)
 
     def scaled_objects(self) -> list[ScaledObject]:
         """Return the ScaledObjects that name this scaler."""
@@ -192,8 +198,9 @@ class KubernetesDiscovery:
         elif entry is not None and entry.ref == target_of(after):
             entry.scaled_object, entry.workload = after, None
         elif entry is not None or ours is not None:
-            self._end(key)
             self._begin(key, after)
+            if entry is not None:  # only now, so that what both need is watched without a break
+                self._release(key, entry.ref)
 
     def _begin(self, key: Key, scaled_object: ScaledObject) -> _Entry:
         ref = target_of(scaled_object)
@@ -207,13 +214,14 @@ class KubernetesDiscovery:
 
     def _end(self, key: Key) -> None:
         entry = self._entries.pop(key, None)
-        if entry is None:
-            return
-        ref = entry.ref
+        if entry is not None:
+            self._membership.unfollow(key)
+            self._release(key, entry.ref)
+
+    def _release(self, key: Key, ref: TargetRef) -> None:
         self._by_ref[ref].discard(key)
         if not self._by_ref[ref]:
             del self._by_ref[ref]
-        self._membership.unfollow(key)
         self._kinds.of(ref).remove(ref)
         self._hpa_watches.release(ref.namespace)
         self._pods.release(ref.namespace)
@@ -274,16 +282,15 @@ class KubernetesDiscovery:
         hpa_error = "" if hpas.synced.is_set() else hpas.error
         return assemble(scaled_object, scale, self._membership.pods(key), self._hpas.get(key), hpa_error)
 
-    def _seen_at(self, entry: _Entry) -> float:
-        """Unix time until which all that a workload is made of is known to be right."""
+    def _age(self, entry: _Entry) -> tuple[float, str]:
+        """For how many seconds something that a workload is made of has not been seen, and why."""
         namespace, now = entry.ref.namespace, time.monotonic()
         scaled_objects = self._scaled_objects.get(namespace) or self._scaled_objects[""]
-        hpas = self._hpa_watches[namespace]
+        pods, hpas = self._pods[namespace], self._hpa_watches[namespace]
         seen = min(
-            now,
             scaled_objects.alive_until(),
             self._kinds.of(entry.ref).alive_until(entry.ref),
-            self._pods[namespace].alive_until(),
+            pods.alive_until(),
             hpas.alive_until() if hpas.synced.is_set() else now,  # else a warning speaks of it
         )
-        return time.time() - (now - seen)
+        return max(0.0, now - seen), pods.error or scaled_objects.error or hpas.error

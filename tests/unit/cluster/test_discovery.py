@@ -94,10 +94,15 @@ async def test_view_is_as_old_as_its_oldest_part(api: FakeApi, client: ApiClient
 
         await until(lambda: age() < 0.05, "a view of now")
         await api.stop()
-        await until(lambda: age() > 0.5, "a view that ages")
+        await until(lambda: discovery.workload("serving", "llama").warnings, "a warning")
         assert names(discovery.workload("serving", "llama")) == ["llama-0", "llama-1"]
+        assert age() > 2.0
+        (warning,) = discovery.workload("serving", "llama").warnings
+        assert warning.startswith("the cluster has not been seen for 2s: cannot watch ")
+        assert "no way to the API server" in warning
         await api.start()
         await until(lambda: age() < 0.05, "a view of now")
+        assert discovery.workload("serving", "llama").warnings == ()
 
 
 @pytest.mark.usefixtures("llama")
@@ -142,6 +147,9 @@ async def test_scaled_object_that_changes_its_target_follows_it(api: FakeApi, cl
         await api.put(DEPLOYMENTS, deployment("x", replicas=1))
         await api.put(SCALED_OBJECTS, scaled_object("llama", target={"name": "x"}))
         await until(lambda: not reason(discovery) and names(discovery.workload("serving", "llama")) == ["x"], "x")
+        await api.put(PODS, ready_pod("x-1", app="x"), ready_pod("llama-2", app="llama"))
+        await until(lambda: names(discovery.workload("serving", "llama")) == ["x", "x-1"], "the new target's new pod")
+    assert api.requests["list", "pods"] == 1
 
 
 async def test_target_that_only_a_call_names_is_served_too(api: FakeApi, client: ApiClient) -> None:
