@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -15,7 +15,7 @@ class Histogram:
     """
 
     bounds: tuple[float, ...]
-    counts: Sequence[float]
+    counts: tuple[float, ...]
     sum: float
 
 

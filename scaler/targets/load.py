@@ -20,13 +20,23 @@ _ENOUGH_FINISHED = 20
 
 
 @dataclass(frozen=True, slots=True)
+class _Buckets:
+    """A histogram of the past, in the little memory that a thousand targets' pasts should take."""
+
+    bounds: tuple[float, ...]
+    """Shared by all pods that have the same."""
+    counts: array[float]
+    sum: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Baseline:
     """What a pod's counters said at an earlier moment."""
 
     time: float
     ongoing: float
     counters: Mapping[str, float]
-    histograms: Mapping[str, Histogram]
+    histograms: Mapping[str, _Buckets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +108,11 @@ class LoadMeter:
 
 @lru_cache(maxsize=256)
 def _shared(bounds: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the one copy of these bounds: all pods have the same."""
     return bounds
 
 
-def _compact(histogram: Histogram) -> Histogram:
-    """Return the histogram in the little memory that a thousand targets' pasts should take."""
-    return Histogram(_shared(histogram.bounds), array("d", histogram.counts), histogram.sum)
+def _compact(histogram: Histogram) -> _Buckets:
+    return _Buckets(_shared(histogram.bounds), array("d", histogram.counts), histogram.sum)
 
 
 def _ongoing(sample: Sample) -> float:
@@ -139,7 +147,7 @@ def _increase(before: float, now: float) -> float:
     return now - before if now >= before else now
 
 
-def _histogram_increase(before: Histogram, now: Histogram) -> Histogram:
+def _histogram_increase(before: _Buckets, now: Histogram) -> Histogram:
     if now.counts[-1] < before.counts[-1]:
         return now
     counts = tuple(n - b for n, b in zip(now.counts, before.counts, strict=True))
