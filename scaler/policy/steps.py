@@ -191,7 +191,7 @@ def look_ahead(draft: Draft) -> None:
     if ahead > 0:
         before, draft.want = draft.want, draft.want + ahead
         if ceil(before) != ceil(draft.want):
-            draft.say("look_ahead", f"rising: {number(ahead)} more in the next {number(horizon)}s")
+            draft.say("look_ahead", f"{before:.2f} now, rising by {number(ahead)} in the next {number(horizon)}s")
 
 
 def factors(draft: Draft) -> None:

@@ -21,8 +21,8 @@ class StartUpMeter:
     def see(self, pods: Iterable[Pod]) -> None:
         """Take in the pods as they are now."""
         for pod in pods:
-            if pod.ready_at is not None and pod.uid not in self._seconds:
-                self._seconds[pod.uid] = max(0.0, pod.ready_at - pod.created)
+            if pod.ready_at is not None and pod.ready_at > pod.created and pod.uid not in self._seconds:
+                self._seconds[pod.uid] = pod.ready_at - pod.created
                 if len(self._seconds) > _REMEMBERED:
                     self._seconds.popitem(last=False)
 
