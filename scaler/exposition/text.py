@@ -148,9 +148,17 @@ class Page(Generic[CellT, KeyT]):
 
 def starts_with(prefixes: Iterable[str]) -> Callable[[bytes], bool]:
     """Return a function that tells whether any line of a page, or the name in it, starts with one of `prefixes`."""
+    prefixes = tuple(prefixes)
+    anywhere = [spelling.encode() for spell in (str, _canonical) for spelling in map(spell, prefixes)]
     start = rb"[ \t]*+(?:#[ \t]++(?:TYPE|HELP)[ \t]++|\{[ \t]*+)?+\"?%b" % _one_of(prefixes)
     first, later = re.compile(start), re.compile(rb"\n" + start)
-    return lambda page: first.match(page) is not None or later.search(page) is not None
+
+    def found(page: bytes) -> bool:
+        if not any(text in page for text in anywhere):  # the quick answer for most pages of others
+            return False
+        return first.match(page) is not None or later.search(page) is not None
+
+    return found
 
 
 def _windows(page: bytes) -> Iterator[bytes]:
