@@ -51,14 +51,14 @@ class CustomKind:
         kind: str,
         spawn: Spawn,
         on_change: Callable[[TargetRef], None],
-        cluster_wide: bool,
+        may_widen: bool,
     ) -> None:
         self._client = client
         self._api_version = api_version
         self._kind = kind
         self._spawn = spawn
         self._on_change = on_change
-        self._cluster_wide = cluster_wide
+        self._may_widen = may_widen
         self._targets: dict[TargetRef, _Target] = {}
         self._resource: Resource | None = None
         self._watches: Watches[str] | None = None
@@ -130,7 +130,7 @@ class CustomKind:
                 continue
             if self._watches is None:
                 make = partial(self._reflector, resource)
-                self._watches = Watches(make, self._spawn, cluster_wide=self._cluster_wide)
+                self._watches = Watches(make, self._spawn, may_widen=self._may_widen)
             return self._watches
 
     def _reflector(self, resource: Resource, namespace: str) -> Reflector[str]:
@@ -144,7 +144,7 @@ class CustomKind:
     async def _read(self, ref: TargetRef, target: _Target, objects: Reflector[str]) -> None:
         await objects.settled.wait()
         if not objects.synced.is_set():
-            self._note(ref, target, None, objects.error)
+            self._note(ref, target, None, objects.error or f"the objects of {ref} are not listed yet")
             return
         began = time.monotonic()
         try:

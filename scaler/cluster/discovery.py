@@ -45,8 +45,8 @@ class KubernetesDiscovery:
     """The workloads of a cluster, as `model.Discovery`. Only `run` and `patch_scale` wait.
 
     `ours` tells which triggers name this scaler. `namespaces` limits where ScaledObjects are looked for (empty:
-    everywhere). Pods, scale targets and HPAs are watched in the namespaces that have targets; with `cluster_wide`
-    each by one watch over all namespaces instead. `on_change` is called when `scaled_objects()` has changed.
+    everywhere). Pods, scale targets and HPAs are watched only where there are targets. `on_change` is called when
+    `scaled_objects()` has changed.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class KubernetesDiscovery:
         ours: IsOurs,
         *,
         namespaces: Collection[str] = (),
-        cluster_wide: bool = False,
         on_change: Callable[[], None] | None = None,
     ) -> None:
         self.synced = asyncio.Event()
         """Set once everything that was there at the start has been seen or refused."""
         self._client = client
         self._namespaces = frozenset(namespaces)
+        may_widen = not self._namespaces
         self._on_change = on_change
         self._ours: dict[Key, ScaledObject] = {}
         self._entries: dict[Key, _Entry] = {}
@@ -73,18 +73,18 @@ class KubernetesDiscovery:
         self._telling = False
         self._group: asyncio.TaskGroup | None = None
         self._membership: Membership[Key] = Membership(self._stir)
-        self._kinds = Kinds(client, self._spawn, self._scale_changed, cluster_wide=cluster_wide)
+        self._kinds = Kinds(client, self._spawn, self._scale_changed, may_widen=may_widen)
         self._pods = Watches(
             lambda namespace: Reflector(
                 client, PODS, parse_pod, namespace=namespace, on_change=self._membership.update
             ),
             self._spawn,
-            cluster_wide=cluster_wide,
+            may_widen=may_widen,
         )
         self._hpa_watches = Watches(
             lambda namespace: Reflector(client, HPAS, parse_hpa, namespace=namespace, on_change=self._hpa_changed),
             self._spawn,
-            cluster_wide=cluster_wide,
+            may_widen=may_widen,
         )
         self._scaled_objects = {
             namespace: Reflector(

@@ -54,7 +54,7 @@ class BuiltInKind:
         like: TargetRef,
         spawn: Spawn,
         on_change: OnChange,
-        cluster_wide: bool,
+        may_widen: bool,
     ) -> None:
         self._resource = resource
 
@@ -64,7 +64,7 @@ class BuiltInKind:
         self._watches = Watches(
             lambda namespace: Reflector(client, resource, scale_of_workload, namespace=namespace, on_change=changed),
             spawn,
-            cluster_wide=cluster_wide,
+            may_widen=may_widen,
         )
 
     def add(self, ref: TargetRef) -> None:
@@ -101,11 +101,11 @@ class BuiltInKind:
 class Kinds:
     """The kinds in use, by the apiVersion and kind of a `scaleTargetRef`."""
 
-    def __init__(self, client: ApiClient, spawn: Spawn, on_change: OnChange, *, cluster_wide: bool) -> None:
+    def __init__(self, client: ApiClient, spawn: Spawn, on_change: OnChange, *, may_widen: bool) -> None:
         self._client = client
         self._spawn = spawn
         self._on_change = on_change
-        self._cluster_wide = cluster_wide
+        self._may_widen = may_widen
         self._kinds: dict[tuple[str, str], Kind] = {}
 
     def of(self, ref: TargetRef) -> Kind:
@@ -118,5 +118,5 @@ class Kinds:
     def _make(self, ref: TargetRef) -> Kind:
         resource = built_in(ref.api_version, ref.kind)
         if resource is None:
-            return CustomKind(self._client, ref.api_version, ref.kind, self._spawn, self._on_change, self._cluster_wide)
-        return BuiltInKind(self._client, resource, ref, self._spawn, self._on_change, self._cluster_wide)
+            return CustomKind(self._client, ref.api_version, ref.kind, self._spawn, self._on_change, self._may_widen)
+        return BuiltInKind(self._client, resource, ref, self._spawn, self._on_change, self._may_widen)

@@ -11,6 +11,7 @@ from scaler.cluster.discovery import KubernetesDiscovery
 from scaler.cluster.model import DiscoveryError, Phase, Workload
 from scaler.cluster.resources import DEPLOYMENTS, HPAS, PODS, SCALED_OBJECTS, Resource
 from scaler.cluster.scaled_objects import OwnAddresses
+from scaler.cluster.watches import NARROW
 from tests.unit.cluster.fake_api import FakeApi
 from tests.unit.cluster.objects import condition, deployment, hpa, metadata, pod, ready_pod, scaled_object
 from tests.waiting import background, until
@@ -49,9 +50,8 @@ def reason(discovery: KubernetesDiscovery, name: str = "llama", namespace: str =
 
 
 @pytest.mark.usefixtures("llama")
-@pytest.mark.parametrize("cluster_wide", [False, True])
-async def test_workload_joins_scaled_object_target_pods_and_hpa(client: ApiClient, cluster_wide: bool) -> None:
-    async with running(KubernetesDiscovery(client, OURS, cluster_wide=cluster_wide)) as discovery:
+async def test_workload_joins_scaled_object_target_pods_and_hpa(client: ApiClient) -> None:
+    async with running(KubernetesDiscovery(client, OURS)) as discovery:
         workload = discovery.workload("serving", "llama")
         assert (workload.requested, workload.current, names(workload)) == (2, 2, ["llama-0", "llama-1"])
         assert (workload.minimum, workload.maximum) == (1, 8)
@@ -193,6 +193,46 @@ async def test_what_nobody_needs_any_more_is_not_watched(api: FakeApi, client: A
         await api.drop_watches()
         await until(lambda: api.requests["watch", "scaledobjects"] == 2, "the one watch that goes on")
         assert api.requests["watch", "pods"] == 1
+
+
+async def put_llama(api: FakeApi, namespace: str) -> None:
+    await api.put(DEPLOYMENTS, deployment("llama", replicas=1, namespace=namespace))
+    await api.put(PODS, ready_pod(f"llama-of-{namespace}", namespace, app="llama"))
+    await api.put(SCALED_OBJECTS, scaled_object("llama", namespace=namespace))
+
+
+MANY = [f"team-{i}" for i in range(NARROW + 1)]
+
+
+@pytest.mark.parametrize(("namespaces", "lists"), [((), 1), (MANY, len(MANY))])
+async def test_many_namespaces_are_watched_as_one_unless_only_some_may_be(
+    api: FakeApi, client: ApiClient, namespaces: list[str], lists: int
+) -> None:
+    for namespace in MANY:
+        await put_llama(api, namespace)
+    async with running(KubernetesDiscovery(client, OURS, namespaces=namespaces)) as discovery:
+        for namespace in MANY:
+            assert names(discovery.workload(namespace, "llama")) == [f"llama-of-{namespace}"]
+        assert api.requests["list", "pods"] == lists
+
+
+async def test_one_namespace_too_many_turns_the_watches_into_one(api: FakeApi, client: ApiClient) -> None:
+    *first, last = MANY
+    for namespace in first:
+        await put_llama(api, namespace)
+    async with running(KubernetesDiscovery(client, OURS)) as discovery:
+        assert api.requests["list", "pods"] == NARROW
+        await until(lambda: api.requests["watch", "scaledobjects"], "the watch")
+        await put_llama(api, last)
+        await until(lambda: not reason(discovery, namespace=last), "the last namespace")
+        for namespace in MANY:
+            assert names(discovery.workload(namespace, "llama")) == [f"llama-of-{namespace}"]
+        assert api.requests["list", "pods"] == NARROW + 1
+        for namespace in MANY:
+            await api.delete(SCALED_OBJECTS, namespace, "llama")
+        await until(lambda: not discovery.scaled_objects(), "the end of all")
+        await put_llama(api, last)
+        await until(lambda: not reason(discovery, namespace=last), "one that comes back")
 
 
 async def test_missing_target_is_named(api: FakeApi, client: ApiClient) -> None:
