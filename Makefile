@@ -24,7 +24,7 @@ demo: setup  ## the whole loop on a simulated fleet; ARGS="--preset pulse --spee
 	@$(BIN)/vllm-scaler demo $(ARGS)
 
 test: setup lint  ## every test; those that need Go or gcc say so where they are missing
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses auto --dist loadgroup $(ARGS)
 
 lint: setup  ## ruff, mypy --strict and the arrows between rooms
 	$(BIN)/ruff check .

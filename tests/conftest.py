@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.cluster import toolchain
+from tests.cluster import podman, toolchain
 from tests.real_engine import installation
 
 _NEEDS: Mapping[str, Callable[[], str | None]] = {
     "toolchain": toolchain.missing,
     "real_engine": installation.missing,
+    "container": podman.missing,
 }
 """Marker → why its tests cannot run on this machine, or None where they can."""
 
@@ -24,3 +25,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if os.environ.get("CI") == "true":
                 pytest.fail(reason, pytrace=False)
             pytest.skip(reason)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With xdist, what shares a control plane or an engine runs in one worker: each of them is started once."""
+    for item in items:
+        for folder in ("cluster", "real_engine"):
+            if folder in item.path.parts:
+                item.add_marker(pytest.mark.xdist_group(folder))

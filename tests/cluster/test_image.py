@@ -16,14 +16,14 @@ from testcontainers.core.container import DockerContainer
 from tests.cluster import podman
 from tests.cluster.programs import Ports, wait_for
 
+pytestmark = pytest.mark.container
+
 TAG = "localhost/vllm-scaler-test:latest"
 
 
 @pytest.fixture(scope="module")
 def image() -> Iterator[str]:
     """The image's name, while podman's Docker API is there for testcontainers."""
-    if (reason := podman.missing()) is not None:
-        pytest.skip(reason)
     podman.build(Path(__file__).parents[2], TAG)
     with pytest.MonkeyPatch.context() as patch, podman.docker_api() as docker_host:
         patch.setenv("DOCKER_HOST", docker_host)
