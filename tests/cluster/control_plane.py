@@ -116,9 +116,12 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl prints, as the administrator. Raises RuntimeError with what it said on failure."""
-        kubectl = toolchain.binary("kubernetes", "kubectl")
+        return self.client(toolchain.binary("kubernetes", "kubectl"), *arguments, stdin=stdin)
+
+    def client(self, program: Path, *arguments: str, stdin: str | None = None) -> str:
+        """What a client's program (kubectl, helm) prints, as the administrator. Raises RuntimeError as kubectl does."""
         done = subprocess.run(
-            [kubectl, *arguments],
+            [program, *arguments],
             input=stdin,
             env=os.environ | self._environment({}),
             capture_output=True,
@@ -126,7 +129,7 @@ class ControlPlane:
             check=False,
         )
         if done.returncode:
-            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+            raise RuntimeError(f"{program.name} {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
     def apply(self, *manifests: Manifest, namespace: str = "default") -> None:

@@ -1,0 +1,98 @@
+"""A release of the chart: installed, changed and taken away by helm, and its pods run as processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import toolchain
+from tests.cluster.audit import ApiCall
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.local_pod import LocalPod, run_pod
+
+CHART = Path(__file__).parents[2] / "k8s" / "chart"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One verb on one resource that a role grants."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    """Empty where a ClusterRole grants it."""
+
+    def covers(self, call: ApiCall) -> bool:
+        """Whether it allows a call."""
+        same = (self.verb, self.group, self.resource) == (call.verb, call.group, call.resource)
+        return same and self.namespace in ("", call.namespace)
+
+
+class Release:
+    """One release, called vllm-scaler, in a namespace of its own."""
+
+    NAME = "vllm-scaler"
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane = plane
+        self.namespace = namespace
+
+    def install(self, values: str = "{}") -> None:
+        """`helm install --wait`, with values in YAML."""
+        self._helm("install", self.NAME, str(CHART), "--wait", "--timeout=60s", "--values=-", stdin=values)
+
+    def upgrade(self, values: str) -> None:
+        """`helm upgrade --wait`; values that are not given are the chart's again."""
+        command = ("upgrade", self.NAME, str(CHART), "--reset-values", "--wait", "--timeout=60s", "--values=-")
+        self._helm(*command, stdin=values)
+
+    def uninstall(self) -> None:
+        """`helm uninstall --wait`."""
+        self._helm("uninstall", self.NAME, "--wait", "--timeout=60s")
+
+    def run(self, replica: int = 0) -> LocalPod:
+        """Starts a pod of the Deployment as it is now in the cluster."""
+        deployment = self._plane.get(f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.NAME}")
+        assert deployment is not None
+        return run_pod(
+            self._plane, self.namespace, deployment["spec"]["template"]["spec"], f"{self.namespace}-{replica}"
+        )
+
+    def calls(self) -> list[ApiCall]:
+        """What the release's ServiceAccount has asked of the API server."""
+        return self._plane.calls(self.namespace, self.NAME)
+
+    def rights(self) -> set[Right]:
+        """What the release's roles grant."""
+        selector = f"?labelSelector=app.kubernetes.io/instance={self.NAME}"
+        api = "/apis/rbac.authorization.k8s.io/v1"
+        roles = [
+            role
+            for kind in ("roles", "clusterroles")
+            for role in (self._plane.get(f"{api}/{kind}{selector}") or {})["items"]
+            if role["metadata"]["annotations"]["meta.helm.sh/release-namespace"] == self.namespace
+        ]
+        return {
+            Right(verb, group, resource, role["metadata"].get("namespace", ""))
+            for role in roles
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+
+    def _helm(self, *arguments: str, stdin: str | None = None) -> None:
+        self._plane.client(toolchain.binary("helm"), *arguments, "--namespace", self.namespace, stdin=stdin)
+
+
+def objects(plane: ControlPlane) -> set[tuple[str, ...]]:
+    """Everything that is in a cluster but events, as (kind, namespace, name)."""
+    kinds = [
+        kind
+        for kind in plane.kubectl("api-resources", "--verbs=list", "--output=name").split()
+        if not kind.startswith("events")
+    ]
+    columns = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name"
+    text = plane.kubectl("get", ",".join(kinds), "--all-namespaces", "--no-headers", f"--output={columns}")
+    return {tuple(line.split()) for line in text.splitlines() if line.strip()}
