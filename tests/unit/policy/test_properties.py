@@ -13,6 +13,7 @@ from scaler.policy import Decision, Latency, Limits, Load, Observation, PolicySe
 from scaler.policy.counting import ceil
 from scaler.policy.parsing import parse
 from scaler.policy.presets import PRESETS, with_policy
+from scaler.policy.trend import POINTS
 
 RULES = (
     "+3 when queue_seconds >= 15; +1..2 when queue_seconds >= 5 every 120s; -1 when utilization < 0.4 for 5m",
@@ -218,12 +219,20 @@ def test_a_changed_configuration_takes_over_the_memory_of_another(
 
 @examples(deadline=None, max_examples=60)
 @given(settings_of_all_kinds, observations())
-def test_memory_does_not_grow_without_end(settings: PolicySettings, seen: Observation) -> None:
+def test_memory_holds_no_more_than_its_windows(settings: PolicySettings, seen: Observation) -> None:
     state = None
     for i in range(400):
         swing = seen.load.waiting if i % 2 else 1e5
         at = replace(seen, time=i * settings.metrics_interval_s, load=replace(seen.load, waiting=swing))
         state, _ = decide(settings, state, at)
     assert state is not None
-    assert max(len(state.trend), len(state.changes)) <= 130
-    assert max(len(state.up_window), len(state.down_window)) <= 20
+
+    def ticks(seconds: float) -> float:
+        return seconds / settings.metrics_interval_s + 2
+
+    limits = (limit.period_s for limit in (settings.upscale_limit, settings.downscale_limit) if limit)
+    assert len(state.trend) <= POINTS + 1
+    assert len(state.changes) <= ticks(max(limits, default=0.0))
+    assert len(state.up_window) <= ticks(settings.upscale_delay_s)
+    assert len(state.down_window) <= ticks(settings.downscale_delay_s)
+    assert len(state.streaks) == len(settings.rules)
