@@ -34,8 +34,8 @@ class _Target:
     users: int = 0
     scale: Scale | None = None
     error: str = "its /scale has not been read yet"
-    read_at: float = float("-inf")
-    """Monotonic time of the last read that succeeded."""
+    right_until: float = float("-inf")
+    """When its object changed after the last read (monotonic); infinite when it has not."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -88,11 +88,11 @@ class CustomKind:
         return target.scale
 
     def alive_until(self, ref: TargetRef) -> float:
-        """Return the time of the last good read, or now while the watch shows no change since."""
+        """Return when the object changed after `/scale` was read; while it has not, what the watch of it says."""
         target = self._targets[ref]
-        if target.error or target.changed.is_set() or self._watches is None:
-            return target.read_at
-        return self._watches[ref.namespace].alive_until()
+        if self._watches is None:
+            return target.right_until
+        return min(target.right_until, self._watches[ref.namespace].alive_until())
 
     async def settled(self, ref: TargetRef) -> None:
         """Wait until `/scale` has been read or could not be."""
@@ -140,11 +140,15 @@ class CustomKind:
         target = self._targets.get(TargetRef(key[0], self._api_version, self._kind, key[1]))
         if target is not None:
             target.changed.set()
+            target.right_until = min(target.right_until, time.monotonic())
 
     async def _read(self, ref: TargetRef, target: _Target, objects: Reflector[str]) -> None:
         await objects.settled.wait()
         if not objects.synced.is_set():
             self._note(ref, target, None, objects.error or f"the objects of {ref} are not listed yet")
+            return
+        if (ref.namespace, ref.name) not in objects.items:
+            self._note(ref, target, None, ref.missing)
             return
         began = time.monotonic()
         try:
@@ -152,12 +156,11 @@ class CustomKind:
             scale = scale_of_subresource(read)
         except ApiError as error:
             gone = error.status == NOT_FOUND
-            missing = f"there is no {ref}, which the ScaledObject's scaleTargetRef names"
-            self._note(ref, target, None if gone else target.scale, missing if gone else str(error))
+            self._note(ref, target, None if gone else target.scale, ref.missing if gone else str(error))
         except (KeyError, TypeError, ValueError) as error:
             self._note(ref, target, None, f"the /scale of {ref} cannot be used: {error}")
         else:
-            target.read_at = began
+            target.right_until = began if target.changed.is_set() else float("inf")
             self._note(ref, target, scale, "")
 
     def _note(self, ref: TargetRef, target: _Target, scale: Scale | None, error: str) -> None:

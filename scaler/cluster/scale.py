@@ -21,6 +21,11 @@ class TargetRef:
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
+    @property
+    def missing(self) -> str:
+        """What is said when there is no such object."""
+        return f"there is no {self}, which the ScaledObject's scaleTargetRef names"
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:

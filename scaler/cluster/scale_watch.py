@@ -83,7 +83,7 @@ class BuiltInKind:
             return found
         if not reflector.synced.is_set():
             raise DiscoveryError(reflector.error or f"the {self._resource} are not listed yet")
-        raise DiscoveryError(f"there is no {ref}, which the ScaledObject's scaleTargetRef names")
+        raise DiscoveryError(ref.missing)
 
     def alive_until(self, ref: TargetRef) -> float:
         """See Kind."""

@@ -309,6 +309,21 @@ async def test_scale_is_read_when_its_object_changes_and_not_for_every_question(
 
 
 @pytest.mark.usefixtures("group")
+async def test_scale_that_cannot_be_read_is_right_until_its_object_changed(api: FakeApi, client: ApiClient) -> None:
+    async with running(KubernetesDiscovery(client, OURS)) as discovery:
+        await until(lambda: time.time() - discovery.workload("serving", "llama").seen_at < 0.05, "a view of now")
+        read = time.time()
+        await until(lambda: time.time() - read > 1.0, "some time without a change")
+        changed = time.time()
+        api.refuse["get", "leaderworkersets/scale"] = [(500, {"message": "not now"}, {})] * 100
+        await api.put(GROUPS, {"metadata": metadata("llama")})
+        await until(lambda: time.time() - discovery.workload("serving", "llama").seen_at > 1.5, "a view that ages")
+        workload = discovery.workload("serving", "llama")
+        assert workload.requested == 2
+        assert workload.seen_at > changed - 0.5
+
+
+@pytest.mark.usefixtures("group")
 async def test_scale_without_a_selector_is_told(api: FakeApi, client: ApiClient) -> None:
     await api.set_scale(GROUPS, "serving", "llama", scale_object(2, selector=""))
     async with running(KubernetesDiscovery(client, OURS)) as discovery:
@@ -323,8 +338,12 @@ async def test_scale_with_a_selector_that_cannot_be_read_is_told(api: FakeApi, c
 
 
 @pytest.mark.usefixtures("group")
-async def test_missing_custom_target_is_named(api: FakeApi, client: ApiClient) -> None:
-    await api.set_scale(GROUPS, "serving", "llama", None)
+@pytest.mark.parametrize("what", ["object", "scale"])
+async def test_missing_custom_target_is_named(api: FakeApi, client: ApiClient, what: str) -> None:
+    if what == "object":
+        await api.delete(GROUPS, "serving", "llama")
+    else:
+        await api.set_scale(GROUPS, "serving", "llama", None)
     async with running(KubernetesDiscovery(client, OURS)) as discovery:
         assert reason(discovery).startswith("there is no LeaderWorkerSet serving/llama")
 
