@@ -115,7 +115,7 @@ def _rules(draft: Draft, alone: bool) -> None:
         size = rule.size(values, base)
         credited = min(size, coming if rule.up else going)
         (up if rule.up else down).append(size - credited)
-        credit = f" ({credited} of them on the way)" if credited else ""
+        credit = f" ({credited} of them on the way{'' if rule.up else ' out'})" if credited else ""
         texts.append(f"rule {rule.text!r} fires: {'+' if rule.up else '-'}{size}{credit}")
     limits = observation.limits
     least = min(limits.maximum, max(limits.minimum, draft.floor.floor if draft.floor else 0))

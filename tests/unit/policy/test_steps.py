@@ -45,6 +45,14 @@ class TestBurst:
         run.tick(running=40)
         assert run.tick(running=65) == 12
 
+    def test_only_a_burst_that_raises_is_delivered_at_once_and_only_where_asked(self) -> None:
+        for delivery, load, at_once in (("direct", 90, True), ("direct", 45, False), ("hpa", 90, False)):
+            run = tape(burstThreshold=0.5, delivery=delivery)
+            run.tick(running=40)
+            run.tick(running=load)
+            assert run.decision is not None
+            assert run.decision.at_once is at_once
+
     def test_a_slower_rise_waits_for_the_delay(self) -> None:
         run = tape(burstThreshold=0.5, upscaleDelay="60s")
         assert [run.tick(running=load) for load in (40, 55, 70, 85)] == [4, 4, 4, 4]
