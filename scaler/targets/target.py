@@ -153,7 +153,7 @@ class Target:
             return
         age = world.clock.utc() - workload.seen_at
         if age > self.settings.staleness_s:
-            self._failure = f"the cluster was last seen {age:.0f}s ago"
+            self._failure = ": ".join((f"the cluster was last seen {age:.0f}s ago", *workload.warnings[-1:]))
             return
         self._start_up.see(workload.pods)
         outcomes = await self._sample(workload)
