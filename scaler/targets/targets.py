@@ -73,8 +73,13 @@ class Targets:
         return target
 
     def get(self, namespace: str, name: str, trigger: str = "") -> Target:
-        """Return a target by name. Raises LookupError that says which there are."""
+        """Return a target by name. Raises LookupError that says which there are.
+
+        Of several that no watch shows, as in a dry run that tries one value after the other, it is the last asked for.
+        """
         of_name = [t for t in self if (t.namespace, t.name) == (namespace, name)]
+        if of_name and not trigger and (namespace, name) not in self._watched:
+            return max(of_name, key=lambda target: target.asked_at)
         found = [t for t in of_name if trigger in ("", t.trigger)]
         if len(found) == 1:
             return found[0]

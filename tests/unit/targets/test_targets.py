@@ -125,3 +125,15 @@ def test_an_operators_policy_builds_on_a_preset_and_metadata_win() -> None:
     policies = {"house": {"policy": "ray-serve", "downscaleDelay": "10m", "targetOngoingRequests": "20"}}
     settings = parse_trigger({"policy": "house", "targetOngoingRequests": "30"}, policies)
     assert (settings.target_ongoing_requests, settings.downscale_delay_s, settings.upscale_delay_s) == (30, 600, 3)
+
+
+def test_of_several_that_no_watch_shows_the_last_asked_for_is_explained() -> None:
+    scene = Scene()
+    targets = scene.targets()
+    first = targets.find("ns", "llama", SIMPLE)
+    scene.clock.now += 1.0
+    second = targets.find("ns", "llama", ADAPTIVE)
+    assert targets.get("ns", "llama") is second
+    scene.clock.now += 1.0
+    targets.find("ns", "llama", SIMPLE)
+    assert targets.get("ns", "llama") is first
