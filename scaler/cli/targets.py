@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from typing import Annotated
 
@@ -41,10 +40,10 @@ def targets(
         out = Console()
         if not out.is_terminal:
             out.width = WIDE  # nothing is cut off for grep
-        out.print(_table(list(answer.targets)))
+        out.print(_table(list(answer.targets), answer.time))
 
 
-def _table(found: list[pb.TargetSummary]) -> Table:
+def _table(found: list[pb.TargetSummary], now: float) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("TARGET", "POLICY", "STATE"):
         table.add_column(title, no_wrap=True)
@@ -56,7 +55,7 @@ def _table(found: list[pb.TargetSummary]) -> Table:
         name = f"{target.namespace}/{target.name}"
         trigger = f" ({target.trigger})" if triggers[target.namespace, target.name] > 1 else ""
         table.add_row(
-            escape(name + trigger), escape(target.policy), _state(target), *_counts(target), escape(_note(target))
+            escape(name + trigger), escape(target.policy), _state(target), *_counts(target), escape(_note(target, now))
         )
     return table
 
@@ -74,12 +73,12 @@ def _counts(target: pb.TargetSummary) -> tuple[str, ...]:
     return (*counts, f"{r.minimum}–{r.maximum}")
 
 
-def _note(target: pb.TargetSummary) -> str:
+def _note(target: pb.TargetSummary, now: float) -> str:
     if wrong := [text for text in (target.reason, *target.warnings) if text]:
         return "; ".join(wrong)
     if not target.last_change:
         return "no change yet"
-    return f"{max(0.0, time.time() - target.last_change_time):.0f} s ago: {target.last_change}"
+    return f"{max(0.0, now - target.last_change_time):.0f} s ago: {target.last_change}"
 
 
 targets.__doc__ = f"{targets.__doc__}\n\n{client.EXIT_CODES}"

@@ -42,7 +42,9 @@ class Insight(InsightServicer):
         """All targets, or those of one namespace, in the order of their names."""
         found = [target for target in self._targets if request.namespace in ("", target.namespace)]
         found.sort(key=lambda target: (target.namespace, target.name, target.trigger))
-        return pb.ListTargetsResponse(targets=[summary(target) for target in found])
+        return pb.ListTargetsResponse(
+            targets=[summary(target) for target in found], time=self._targets.world.clock.utc()
+        )
 
     async def _get(self, ref: pb.TargetRef, context: Context) -> Target:
         try:

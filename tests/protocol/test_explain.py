@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 from pathlib import Path
 
 import grpc
@@ -17,6 +19,7 @@ from scaler.cli.explain import explain
 from scaler.cli.targets import targets
 from scaler.serving.host import Host
 from scaler.serving.tls import TlsFiles
+from scaler.targets import Clock, Targets, World
 from tests.cluster.certificates import Authority
 from tests.protocol.world import Fleet, Keda, hosted, until
 
@@ -102,6 +105,16 @@ async def test_targets_are_a_table_for_people(fleet: Fleet, host: Host, keda: Ke
     assert "active" in result.stdout
 
 
+async def test_how_long_ago_is_told_by_the_clock_of_the_scaler(fleet: Fleet) -> None:
+    async with hosted(fleet, targets=Targets(World(fleet, fleet, clock=HourBehind()))) as host:
+        async with grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+            fleet.waiting = 45
+            await Keda(channel).metric()
+        said = re.search(r"(\d+) s ago", (await _run("targets", host=host)).stdout)
+        assert said is not None
+        assert int(said[1]) < 1800
+
+
 async def test_targets_are_json_for_machines(fleet: Fleet, host: Host, keda: Keda) -> None:
     fleet.waiting = 45
     await keda.metric()
@@ -113,6 +126,13 @@ async def test_no_targets_yet_is_said_and_no_error(host: Host) -> None:
     result = await _run("targets", host=host)
     assert result.exit_code == 0
     assert "no targets" in result.stdout
+
+
+class HourBehind(Clock):
+    """The clock of a machine that is an hour behind this one."""
+
+    def utc(self) -> float:
+        return time.time() - 3600
 
 
 async def test_mutual_tls_needs_the_clients_certificate(

@@ -102,16 +102,20 @@ class ListTargetsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TARGETS_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    time: _builtins.float
+    """Now, on the clock of the times above: Unix seconds."""
     @_builtins.property
     def targets(self) -> _containers.RepeatedCompositeFieldContainer[Global___TargetSummary]: ...
     def __init__(
         self,
         *,
         targets: _abc.Iterable[Global___TargetSummary] | None = ...,
+        time: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["targets", b"targets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["targets", b"targets", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
