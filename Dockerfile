@@ -1,7 +1,7 @@
 # The scaler's image: podman or docker build -t vllm-scaler:0.1.0 .
 # BASE is any glibc image with Python 3.11 or newer and its venv module as `python3`: python:*-slim as it is, or Debian
 # with the packages python3 and python3-venv.
-ARG BASE=docker.io/library/python:3.13-slim
+ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS build
 # pip lives in an environment of its own, so that the one that is shipped has none.
