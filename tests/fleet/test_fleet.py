@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+import subprocess
+import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -300,3 +303,22 @@ async def test_a_fault_goes_with_its_pod() -> None:
         assert w.server.faults == {}
         with pytest.raises(KeyError):
             w.server.address("pod-0")
+
+
+def test_a_pod_can_be_served_from_the_command_line() -> None:
+    command = (sys.executable, "-m", "inference.simulated", "--port", "0")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            with urllib.request.urlopen(process.stdout.readline().strip(), timeout=60) as page:
+                assert b"vllm:num_requests_waiting{" in page.read()
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize("options", [("--port", "65536"), ("--pods", "0"), ("--rate", "nan"), ("--rate", "0")])
+def test_wrong_options_of_the_command_line_are_named(options: tuple[str, str]) -> None:
+    command = (sys.executable, "-m", "inference.simulated", *options)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 2
+    assert f"{options[0]} {options[1]}: right is" in run.stderr
