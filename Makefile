@@ -7,7 +7,7 @@ ARGS   ?=
 # The oldest generator that the package supports: what it writes loads under every newer protobuf and grpcio.
 PROTO_TOOLS := grpcio-tools==1.80.0 mypy-protobuf==5.1.0
 
-.PHONY: help setup demo test lint bench proto toolchain clean
+.PHONY: help setup demo demo-cluster test lint bench proto toolchain clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -22,6 +22,9 @@ $(VENV)/.ready: pyproject.toml
 
 demo: setup  ## the whole loop on a simulated fleet; ARGS="--preset pulse --speed 20 …"
 	@$(BIN)/vllm-scaler demo $(ARGS)
+
+demo-cluster: setup  ## Kubernetes and KEDA with the scaler, a simulated fleet and traffic, until Ctrl-C or ARGS="--for 10m"; needs Go
+	@$(BIN)/python -m tests.cluster.demo $(ARGS)
 
 test: setup lint  ## every test; those that need Go or gcc say so where they are missing
 	$(BIN)/pytest --numprocesses auto --dist loadgroup $(ARGS)

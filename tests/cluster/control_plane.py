@@ -53,8 +53,8 @@ class ControlPlane:
     def __enter__(self) -> Self:
         try:
             self.start()
-        except BaseException:
-            self.keep_logs = True
+        except BaseException as error:
+            self.keep_logs = isinstance(error, Exception)  # Ctrl-C is no failure
             self.stop()
             raise
         return self

@@ -8,24 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from inference.simulated import Verdict
-from tests.cluster.control_plane import Manifest
 from tests.cluster.fleet import ClusterFleet
 from tests.cluster.keda import KedaCluster
 from tests.cluster.local_pod import LocalPod
 from tests.cluster.release import Release
-from tests.cluster.workloads import deployment
+from tests.cluster.workloads import deployment, scaled_object
 
 pytestmark = pytest.mark.toolchain
 
 NAME = "llama"
-AT_ONCE = {
-    "tolerance": "0",
-    "stabilizationWindowSeconds": 0,
-    "policies": [{"type": "Pods", "value": 100, "periodSeconds": 15}],
-}
-"""The HPA's behaviour where the scaler alone decides how fast it goes."""
-
-
 FOUR_EACH = {
     "targetOngoingRequests": "4",
     "smoothingFactor": "1",
@@ -56,26 +47,6 @@ def fleet(keda_cluster: KedaCluster, keda_namespace: str) -> Iterator[ClusterFle
         yield playing
 
 
-def scaled_object(scaler: LocalPod, **metadata: str) -> Manifest:
-    trigger = {
-        "type": "external-push",
-        "metricType": "AverageValue",
-        "metadata": {"scalerAddress": scaler.grpc, **metadata},
-    }
-    return {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": NAME},
-        "spec": {
-            "scaleTargetRef": {"name": NAME},
-            "minReplicaCount": 1,
-            "maxReplicaCount": 20,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}}},
-            "triggers": [trigger],
-        },
-    }
-
-
 def requested(cluster: KedaCluster, namespace: str) -> int:
     """`spec.replicas` of the Deployment."""
     scale = cluster.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{NAME}/scale")
@@ -87,7 +58,9 @@ def requested(cluster: KedaCluster, namespace: str) -> int:
 def test_replicas_follow_the_requests_up_at_once_and_down_after_the_delay(
     keda_cluster: KedaCluster, keda_namespace: str, scaler: LocalPod, fleet: ClusterFleet
 ) -> None:
-    keda_cluster.apply(scaled_object(scaler, **FOUR_EACH, downscaleDelay="20s"), namespace=keda_namespace)
+    keda_cluster.apply(
+        scaled_object(NAME, scaler.grpc, {**FOUR_EACH, "downscaleDelay": "20s"}), namespace=keda_namespace
+    )
     fleet.send(40)
     keda_cluster.wait_for("10 replicas", lambda: requested(keda_cluster, keda_namespace) == 10)
     keda_cluster.wait_for("10 played pods", lambda: len(fleet.pods()) == 10)
@@ -103,7 +76,7 @@ def test_without_any_numbers_replicas_follow_the_traffic(
     keda_cluster: KedaCluster, keda_namespace: str, scaler: LocalPod, fleet: ClusterFleet
 ) -> None:
     quickly_down = {"downscaleDelay": "5s", "downscaleLimit": "100%/15s"}
-    keda_cluster.apply(scaled_object(scaler, **quickly_down), namespace=keda_namespace)
+    keda_cluster.apply(scaled_object(NAME, scaler.grpc, quickly_down), namespace=keda_namespace)
     fleet.offer(40)
     keda_cluster.wait_for("more replicas", lambda: requested(keda_cluster, keda_namespace) >= 3, timeout_s=180)
     fleet.offer(0)

@@ -14,7 +14,7 @@ from tests.cluster.local_pod import LocalPod
 from tests.cluster.programs import ProgramError, wait_for
 from tests.cluster.release import Release, objects
 from tests.cluster.workload_objects import GROUP_KIND, GROUPS, group_definition, set_status
-from tests.cluster.workloads import deployment
+from tests.cluster.workloads import deployment, scaled_object
 
 pytestmark = pytest.mark.toolchain
 
@@ -42,27 +42,13 @@ def statefulset(name: str) -> Manifest:
     return {**made, "spec": {**made["spec"], "serviceName": name}}
 
 
-def scaled_object(name: str, address: str, kind: Manifest | None = None, **metadata: str) -> Manifest:
-    trigger = {"type": "external-push", "metadata": {"scalerAddress": address, **metadata}}
-    return {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": name},
-        "spec": {
-            "scaleTargetRef": {**(kind or {"kind": "Deployment"}), "name": name},
-            "minReplicaCount": 1,
-            "triggers": [trigger],
-        },
-    }
-
-
 def put_to_work(cluster: KedaCluster, namespace: str, pod: LocalPod) -> None:
     """Targets of both built-in kinds, and one whose trigger is invalid, which is told as an event, twice."""
     cluster.apply(deployment("chat"), statefulset("code"), deployment("odd"), namespace=namespace)
     cluster.apply(
         scaled_object("chat", pod.grpc),
-        scaled_object("code", pod.grpc, {"kind": "StatefulSet"}),
-        scaled_object("odd", pod.grpc, headroom="a lot"),
+        scaled_object("code", pod.grpc, target={"kind": "StatefulSet"}),
+        scaled_object("odd", pod.grpc, {"headroom": "a lot"}),
         namespace=namespace,
     )
     cluster.wait_for("the event", lambda: "InvalidTrigger" in cluster.kubectl("get", "events", "-n", namespace))
@@ -76,7 +62,7 @@ def put_to_work_on_a_custom_kind(cluster: KedaCluster, namespace: str, pod: Loca
     cluster.apply({**GROUP_KIND, "metadata": {"name": "group"}, "spec": {"replicas": 1}}, namespace=namespace)
     status = {"replicas": 1, "selector": "app=group"}
     set_status(cluster, GROUPS.format(namespace) + "/group", status)
-    cluster.apply(scaled_object("group", pod.grpc, GROUP_KIND), namespace=namespace)
+    cluster.apply(scaled_object("group", pod.grpc, target=GROUP_KIND), namespace=namespace)
 
 
 def check_rights(cluster: KedaCluster, release: Release) -> None:
