@@ -14,7 +14,7 @@ def story(target: Target, record: Record) -> str:
     decision, observation = record.decision, record.observation
     replicas, load = observation.replicas, observation.load
     lines = [
-        f"{target} (policy {target.policy_name}) wants {decision.desired} replicas: {decision.reason}",
+        f"{target} (policy {target.policy_name}) wants {_replicas(decision.desired)}: {decision.reason}",
         f"  replicas: {replicas.requested} requested, {replicas.ready} ready, {replicas.starting} starting, "
         f"{replicas.terminating} terminating, {replicas.unschedulable} unschedulable; "
         f"limits {observation.limits.minimum} to {observation.limits.maximum}",
@@ -64,6 +64,10 @@ def _pod(pod: PodRecord, now: float) -> str:
 def _telling_first(pods: tuple[PodRecord, ...]) -> list[PodRecord]:
     """Put first the pods that a reader looks for: unknown ones, then those not ready, then the longest queues."""
     return sorted(pods, key=lambda p: (not p.unknown, p.phase is Phase.READY, -(p.waiting or 0.0), p.name))
+
+
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"
 
 
 def _number(value: float | None) -> str:

@@ -154,7 +154,10 @@ class Targets:
             return None
         if self._endpoints is None:
             raise SettingsError(
-                [f"endpoints: {settings.endpoints!r} is wrong (not allowed by this server); leave it out"]
+                [
+                    f"endpoints: {settings.endpoints!r} is wrong (this server was started without --allow-endpoints); "
+                    "leave it out, or have its network allowed"
+                ]
             )
         return self._endpoints(settings)
 

@@ -178,6 +178,16 @@ async def test_the_story_names_pods_signals_steps_and_what_keda_is_told() -> Non
         assert part in text
 
 
+async def test_the_story_of_one_replica_is_in_the_singular() -> None:
+    scene = Scene(pods=[pod("a")])
+    scene.everywhere(page(0, 1))
+    target = scene.target()
+    await scene.tick(target)
+    assert target.latest is not None
+    assert target.latest.decision.desired == 1
+    assert "wants 1 replica: " in story(target, target.latest)
+
+
 async def test_history_keeps_recent_ticks_and_older_changes_each_once() -> None:
     scene = Scene()
     target = scene.target()
