@@ -20,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 FORGOTTEN_AFTER_S = 600.0
 """How long a target that only RPCs named is kept without one; KEDA asks at least every few minutes."""
+SUPERSEDED_AFTER_S = 120.0
+"""The same for a trigger that the watch shows otherwise: KEDA may call once more with what it was, but not for long."""
 
 Named = Mapping[str, Mapping[str, str]]
 EndpointDiscovery = Callable[[TriggerSettings], Discovery]
@@ -106,7 +108,7 @@ class Targets:
         for key, values in metadata.items():
             if key in self._targets:
                 self._targets[key].invalid = ""
-            elif key not in self._errors:
+            else:
                 with suppress(SettingsError):  # remembered and logged; KEDA's call will be told
                     self._begin(key, values)
         for key in [*self._targets, *self._errors]:
@@ -186,7 +188,9 @@ class Targets:
     def _forget(self) -> None:
         now = self.world.clock.monotonic()
         for key, target in list(self._targets.items()):
-            if key.scaled_object not in self._watched and now - target.asked_at > FORGOTTEN_AFTER_S:
+            watched = self._watched.get(key.scaled_object)
+            kept_s = FORGOTTEN_AFTER_S if watched is None else SUPERSEDED_AFTER_S
+            if key.trigger not in (watched or ()) and now - target.asked_at > kept_s:
                 self._end(key)
         for key in list(self._errors):
             if key.scaled_object not in self._watched:

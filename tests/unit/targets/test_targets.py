@@ -41,6 +41,19 @@ async def test_a_trigger_that_becomes_invalid_keeps_the_last_valid_configuration
     assert target.warnings == ()
 
 
+def test_the_last_valid_configuration_stays_whatever_keda_still_asks_with() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(SIMPLE)])
+    target = targets.get("ns", "llama")
+    assert targets.find("ns", "llama", WRONG) is target  # KEDA knows before the watch does …
+    assert targets.find("ns", "llama", SIMPLE) is target  # … and asks once more with what it remembers
+    for _ in range(2):
+        targets.show([scaled_object(WRONG), scaled_object(SIMPLE, name="other")])
+        assert target.invalid
+        assert targets.find("ns", "llama", SIMPLE) is target
+        assert targets.find("ns", "llama", WRONG) is target
+
+
 async def test_a_changed_trigger_takes_effect_and_goes_on_from_the_count() -> None:
     scene = Scene()
     targets = scene.targets()
