@@ -40,7 +40,7 @@ from scaler.sources.pods import PodSource
 from scaler.sources.prometheus import PrometheusSource
 from scaler.sources.record_format import Tick
 from scaler.sources.recording import Recorder, RecordingError
-from scaler.targets import Observer, Record, SettingsError, Target, Targets, TriggerSettings, World
+from scaler.targets import DEFAULT_MAXIMUM, Observer, Record, SettingsError, Target, Targets, TriggerSettings, World
 from scaler.targets.target import Outcomes
 
 log = structlog.get_logger(__name__)
@@ -312,10 +312,10 @@ def endpoints(allowed: Sequence[Network]) -> Callable[[TriggerSettings], Discove
     """The discovery of a trigger that names its pods by address, as far as the operator allows it."""
 
     def find(settings: TriggerSettings) -> Discovery:
-        limits = {"minimum": settings.min_replicas, "maximum": settings.max_replicas}
-        given = {name: limit for name, limit in limits.items() if limit is not None}
+        minimum = 1 if settings.min_replicas is None else settings.min_replicas
+        maximum = settings.max_replicas or DEFAULT_MAXIMUM
         try:
-            return FixedEndpoints(settings.endpoints or "", allowed, **given)
+            return FixedEndpoints(settings.endpoints or "", allowed, minimum=minimum, maximum=maximum)
         except EndpointsError as error:
             raise SettingsError(error.problems) from None
 

@@ -4,11 +4,12 @@ from scaler.policy import SettingsError
 from scaler.targets.clock import Clock
 from scaler.targets.explain import story
 from scaler.targets.record import History, PodRecord, Record
-from scaler.targets.settings import FROM_ENV, KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
+from scaler.targets.settings import DEFAULT_MAXIMUM, FROM_ENV, KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
 from scaler.targets.target import GpuUse, Observer, Outcomes, Stale, Target, TargetState, World
 from scaler.targets.targets import Targets
 
 __all__ = [
+    "DEFAULT_MAXIMUM",
     "FROM_ENV",
     "KEDA_KEYS",
     "Clock",

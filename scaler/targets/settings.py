@@ -17,6 +17,11 @@ KEDA_KEYS = frozenset({"scalerAddress", "enableTLS", "unsafeSsl"})
 """Keys that are for KEDA itself and come along with ours."""
 FROM_ENV = "FromEnv"
 
+MOST_REPLICAS = 2**31 - 1
+"""Kubernetes counts replicas in 32 bits."""
+DEFAULT_MAXIMUM = 100
+"""With endpoints and without maxReplicas; the same as KEDA's for a ScaledObject without maxReplicaCount."""
+
 
 def _known_engine(name: str) -> str:
     if name not in ENGINES:
@@ -61,10 +66,18 @@ class TriggerSettings(PolicySettings):
         description="Pods by address, without a cluster. Only within what the operator allows by --allow-endpoints.",
     )
     min_replicas: int | None = Field(
-        None, ge=0, examples=[1], description="With endpoints: the minimum. Else it is the ScaledObject's."
+        None,
+        ge=0,
+        le=MOST_REPLICAS,
+        examples=[1],
+        description="With endpoints: the minimum. Else it is the ScaledObject's.",
     )
     max_replicas: int | None = Field(
-        None, ge=1, examples=[8], description="With endpoints: the maximum. Else it is the ScaledObject's."
+        None,
+        ge=1,
+        le=MOST_REPLICAS,
+        examples=[8],
+        description=f"With endpoints: the maximum, left out {DEFAULT_MAXIMUM}. Else it is the ScaledObject's.",
     )
 
     @model_validator(mode="after")
@@ -76,10 +89,12 @@ class TriggerSettings(PolicySettings):
                     f"{key}: '{value}' is wrong here (only with endpoints); right is {key[:3]}ReplicaCount in the "
                     "ScaledObject"
                 )
-        if self.min_replicas is not None and self.max_replicas is not None and self.min_replicas > self.max_replicas:
+        most = self.max_replicas or DEFAULT_MAXIMUM
+        if self.min_replicas is not None and self.min_replicas > most:
+            default = "" if self.max_replicas else ", the default"
             raise ValueError(
-                f"minReplicas: '{self.min_replicas}' is wrong (above maxReplicas '{self.max_replicas}'); right is "
-                f"{self.max_replicas} or less"
+                f"minReplicas: '{self.min_replicas}' is wrong (above maxReplicas '{most}'{default}); right is {most} "
+                "or less"
             )
         return self
 

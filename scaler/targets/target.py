@@ -139,8 +139,9 @@ class Target:
         try:
             await self.tick()
         except Exception as error:  # one target's fault must not end its loop
-            self._failure = f"{type(error).__name__}: {error}"
-            log.exception("tick failed", target=str(self), trigger=self.trigger)
+            before, self._failure = self._failure, f"{type(error).__name__}: {error}"
+            if self._failure != before:  # told once, not every second
+                log.exception("tick failed", target=str(self), trigger=self.trigger)
 
     async def tick(self) -> None:
         """Discover, sample, measure, decide and remember, once."""

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from scaler.cluster.model import Phase
 from scaler.sources.source import Unknown
@@ -157,6 +158,19 @@ async def test_a_fault_in_one_tick_does_not_end_the_loop() -> None:
         await target.next_record(None)
     loop.cancel()
     assert target.answer() == 2.0
+
+
+async def test_a_fault_in_tick_after_tick_is_logged_once() -> None:
+    scene = Scene(pages={})  # a source that breaks its promise
+    target = scene.target()
+    with capture_logs() as logs:
+        loop = asyncio.create_task(target.run(0.0))
+        began = scene.clock.now
+        for _ in range(20):
+            await asyncio.sleep(0)
+        loop.cancel()
+    assert scene.clock.now > began + 3
+    assert [line["target"] for line in logs if line["event"] == "tick failed"] == ["ns/llama"]
 
 
 async def test_the_story_names_pods_signals_steps_and_what_keda_is_told() -> None:
