@@ -8,6 +8,9 @@ import pytest
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.keda import KedaCluster
+from tests.cluster.role import POLICIES
+from tests.cluster.scaler_process import ScalerProcess
+from tests.cluster.stage import Stage
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +39,21 @@ def keda_namespace(keda_cluster: KedaCluster) -> Iterator[str]:
     name = keda_cluster.create_namespace()
     yield name
     keda_cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def scaler_process(keda_cluster: KedaCluster) -> Iterator[ScalerProcess]:
+    """A scaler for the shared cluster that the tests of a module share."""
+    process = ScalerProcess(keda_cluster, POLICIES)
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def stage(keda_cluster: KedaCluster, keda_namespace: str, scaler_process: ScalerProcess) -> Iterator[Stage]:
+    """An empty stage for one test."""
+    with Stage(keda_cluster, keda_namespace, scaler_process) as empty:
+        yield empty
 
 
 @pytest.hookimpl(wrapper=True)

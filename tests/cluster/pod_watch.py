@@ -1,4 +1,4 @@
-"""The pods of a real API server as they are now, told again whenever one changes."""
+"""Objects of a real API server as they are now, told again whenever one changes."""
 
 from __future__ import annotations
 
@@ -17,29 +17,32 @@ _SILENCE_S = 10.0
 """For what is no watch, which may be silent for as long as it lasts."""
 
 
-async def watch_pods(plane: ControlPlane, namespace: str, selector: str) -> AsyncIterator[Mapping[str, Manifest]]:
-    """The pods that the selector picks, by uid, at the start and after every change.
+def watch_pods(plane: ControlPlane, namespace: str, selector: str) -> AsyncIterator[Mapping[str, Manifest]]:
+    """The pods that the selector picks, as `watch`."""
+    return watch(plane, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
 
-    It outlasts an API server that is away: then the pods are listed anew. Raises httpx.HTTPStatusError where the
+
+async def watch(plane: ControlPlane, path: str, query: Mapping[str, str]) -> AsyncIterator[Mapping[str, Manifest]]:
+    """The objects of a collection that the selectors of the query pick, by uid, at the start and after every change.
+
+    It outlasts an API server that is away: then the objects are listed anew. Raises httpx.HTTPStatusError where the
     API server refuses.
     """
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    query = {"labelSelector": selector}
     async with plane.async_client() as client:
         while True:
             try:
                 listed = await _list(client, path, query)
-                pods: dict[str, Manifest] = {pod["metadata"]["uid"]: pod for pod in listed["items"]}
-                yield pods
+                objects: dict[str, Manifest] = {item["metadata"]["uid"]: item for item in listed["items"]}
+                yield objects
                 version = listed["metadata"]["resourceVersion"]
-                watch = {**query, "watch": "true", "resourceVersion": version, "timeoutSeconds": str(_WATCH_S)}
-                async for event in _events(client, path, watch):
-                    pod = event["object"]
+                further = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(_WATCH_S)}
+                async for event in _events(client, path, {**query, **further}):
+                    item = event["object"]
                     if event["type"] == "DELETED":
-                        pods.pop(pod["metadata"]["uid"], None)
+                        objects.pop(item["metadata"]["uid"], None)
                     else:
-                        pods[pod["metadata"]["uid"]] = pod
-                    yield pods
+                        objects[item["metadata"]["uid"]] = item
+                    yield objects
             except httpx.TransportError:
                 await asyncio.sleep(_RETRY_S)
             except httpx.HTTPStatusError as error:
