@@ -34,8 +34,8 @@ class ApiCall:
     """Empty where all of them were asked for."""
     name: str
     """Empty where it was a collection."""
-    status: int
-    """Of HTTP; 403 where no role allowed it."""
+    allowed: bool
+    """Whether a role allowed it; it may have failed for another reason."""
 
     @classmethod
     def parse(cls, event: dict[str, Any]) -> Self:
@@ -43,7 +43,8 @@ class ApiCall:
         thing = event["objectRef"]
         resource = "/".join(part for part in (thing["resource"], thing.get("subresource")) if part)
         place = thing.get("apiGroup", ""), resource, thing.get("namespace", ""), thing.get("name", "")
-        return cls(event["verb"], *place, event["responseStatus"]["code"])
+        allowed = event["annotations"]["authorization.k8s.io/decision"] == "allow"
+        return cls(event["verb"], *place, allowed)
 
 
 def arguments(folder: Path) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from tests.cluster import toolchain
 from tests.cluster.audit import ApiCall
@@ -29,14 +31,42 @@ class Right:
         return same and self.namespace in ("", call.namespace)
 
 
+def unused(rights: Collection[Right], calls: Collection[ApiCall]) -> list[Right]:
+    """The rights that no call has needed."""
+    return [right for right in rights if not any(right.covers(call) for call in calls)]
+
+
+def without_right(rights: Collection[Right], calls: Collection[ApiCall]) -> list[ApiCall]:
+    """The calls that were not allowed, or that only other rights than these can have allowed."""
+    return [call for call in calls if not call.allowed or not any(right.covers(call) for right in rights)]
+
+
 class Release:
-    """One release, called vllm-scaler, in a namespace of its own."""
+    """One release, called vllm-scaler, in a namespace of its own.
+
+    As a context manager it stops the pods that it ran, and is uninstalled, when the block ends.
+    """
 
     NAME = "vllm-scaler"
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._plane = plane
         self.namespace = namespace
+        self._pods: list[LocalPod] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pod in self._pods:
+            pod.program.stop()
+            self._plane.programs.pop(pod.program.name, None)
+        if self.is_installed():
+            self.uninstall()
+
+    def is_installed(self) -> bool:
+        """Whether helm knows it."""
+        return bool(self._plane.kubectl("get", "secrets", "-n", self.namespace, "-l", "owner=helm", "-o", "name"))
 
     def install(self, values: str = "{}") -> None:
         """`helm install --wait`, with values in YAML."""
@@ -55,9 +85,10 @@ class Release:
         """Starts a pod of the Deployment as it is now in the cluster."""
         deployment = self._plane.get(f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.NAME}")
         assert deployment is not None
-        return run_pod(
-            self._plane, self.namespace, deployment["spec"]["template"]["spec"], f"{self.namespace}-{replica}"
-        )
+        spec = deployment["spec"]["template"]["spec"]
+        pod = run_pod(self._plane, self.namespace, spec, f"{self.namespace}-{replica}")
+        self._pods.append(pod)
+        return pod
 
     def calls(self) -> list[ApiCall]:
         """What the release's ServiceAccount has asked of the API server."""

@@ -30,12 +30,11 @@ FOUR_EACH = {
 @pytest.fixture
 def scaler(keda_cluster: KedaCluster, keda_namespace: str) -> Iterator[LocalPod]:
     """A ready scaler that serves the test's namespace."""
-    release = Release(keda_cluster, keda_namespace)
-    release.install(f"watchNamespaces: [{keda_namespace}]")
-    pod = release.run()
-    keda_cluster.wait_for("a ready scaler", pod.is_ready)
-    yield pod
-    keda_cluster.programs.pop(pod.program.name).stop()
+    with Release(keda_cluster, keda_namespace) as release:
+        release.install(f"watchNamespaces: [{keda_namespace}]")
+        pod = release.run()
+        keda_cluster.wait_for("a ready scaler", pod.is_ready)
+        yield pod
 
 
 @pytest.fixture
