@@ -1,0 +1,65 @@
+"""The scaler's own policies as contenders: the same `decide` that serves KEDA."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scaler.backtest.contender import Maker, Seen, Setup, Want
+from scaler.backtest.hpa import DOWN, SYNC_S, UP, Hpa
+from scaler.policy import PolicySettings, State, decide
+
+
+def exact(minimum: int, maximum: int) -> Hpa:
+    """Return the HPA as our ScaledObjects ask for it: no tolerance, no window beside the scaler's own delays."""
+    return Hpa(
+        minimum,
+        maximum,
+        up=replace(UP, tolerance=0.0),
+        down=replace(DOWN, stabilization_s=0.0, tolerance=0.0),
+    )
+
+
+class Ours:
+    """`scaler.policy.decide` with its memory: it looks itself, every `metrics_interval_s`, and pushes."""
+
+    scrape_interval_s = 0.0
+    sync_s = SYNC_S
+    pushes = True
+
+    def __init__(self, name: str, settings: PolicySettings) -> None:
+        self.name = name
+        self.interval_s: float | None = settings.metrics_interval_s
+        self.look_back_s = settings.look_back_period_s
+        self._settings = settings
+        self._state: State | None = None
+        self._last_change = ""
+
+    def hpa(self, minimum: int, maximum: int) -> Hpa:
+        """Return the HPA of our examples."""
+        return exact(minimum, maximum)
+
+    def want(self, seen: Seen) -> Want:
+        """Decide one tick."""
+        before = seen.observation.replicas.requested
+        if self._state is not None and self._state.desired is not None:
+            before = self._state.desired
+        self._state, decision = decide(self._settings, self._state, seen.observation)
+        if decision.desired != before:
+            self._last_change = decision.reason
+        return Want(
+            value=decision.emission.value,
+            at_once=decision.desired if decision.at_once else None,
+            active=decision.active,
+            reason=self._last_change,
+            decision=decision,
+        )
+
+
+def maker(name: str, settings: PolicySettings) -> Maker:
+    """Return what makes a contender of these settings for each run."""
+
+    def make(setup: Setup) -> Ours:
+        del setup  # everything is found
+        return Ours(name, settings)
+
+    return make

@@ -1,0 +1,117 @@
+"""What a run gave and what it cost, in numbers; and the same over several seeds, with how sure they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inference.simulated import Outcome
+from scaler.backtest.plant import Run
+
+Numbers = Mapping[str, Any]
+"""Nested mappings with numbers as leaves, ready for JSON. None is a number that does not exist."""
+
+_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+"""Student's t at 97.5 % for 1, 2 … 15 degrees of freedom."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """What became of each request. Times count from its arrival, so that waiting at the gateway counts too."""
+
+    arrival_s: NDArray[np.float64]
+    ttft_s: NDArray[np.float64]
+    """Infinite for one that was never served."""
+    tpot_s: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Requests:
+        """Take them from a run's outcomes."""
+        return cls(
+            np.array([outcome.request.arrival_s for outcome in outcomes], dtype=np.float64),
+            np.array([_ttft(outcome) for outcome in outcomes], dtype=np.float64),
+            np.array(
+                [math.inf if outcome.finished is None else outcome.finished.tpot_s for outcome in outcomes],
+                dtype=np.float64,
+            ),
+        )
+
+
+def _ttft(outcome: Outcome) -> float:
+    return math.inf if outcome.finished is None else outcome.finished.first_token - outcome.request.arrival_s
+
+
+def numbers(run: Run, ttft_slo_s: float, tpot_slo_s: float) -> Numbers:
+    """Return the numbers of one run. Attainment is of all requests; TTFT quantiles are of those that were served."""
+    requests = Requests.of(run.outcomes)
+    ttft, tpot = requests.ttft_s <= ttft_slo_s, requests.tpot_s <= tpot_slo_s
+    served = requests.ttft_s[np.isfinite(requests.ttft_s)]
+    gpu_s = math.fsum(gpu_seconds(run))
+    total = len(requests.ttft_s)
+    return {
+        "attainment": {
+            "ttft": float(ttft.mean()) if total else None,
+            "tpot": float(tpot.mean()) if total else None,
+            "both": float((ttft & tpot).mean()) if total else None,
+        },
+        "ttft": {
+            f"p{percent}": float(np.quantile(served, percent / 100, method="inverted_cdf")) if len(served) else None
+            for percent in (50, 95, 99)
+        },
+        "average_replicas": gpu_s / run.duration_s,
+        "gpu_hours": gpu_s / 3600,
+        "scale_events": len(run.changes),
+        "wasted_starts": sum(replica.wasted for replica in run.replicas),
+        "requests": {"all": total, "not_served": total - len(served)},
+    }
+
+
+def gpu_seconds(run: Run) -> list[float]:
+    """Return how long each pod held its GPU within the run: from being placed until it was gone."""
+    return [
+        (run.duration_s if replica.gone is None else replica.gone) - max(0.0, replica.scheduled)
+        for replica in run.replicas
+        if replica.scheduled is not None
+    ]
+
+
+def over_seeds(runs: Sequence[Numbers]) -> Numbers:
+    """Return the means over seeds, each beside the half width of its 95 % interval as `…_±`; None beside one run.
+
+    A number that some seed does not have is None in all. Source of the interval: Student's t.
+    """
+    together: dict[str, Any] = {}
+    for key in runs[0]:
+        values = [run[key] for run in runs]
+        if isinstance(values[0], Mapping):
+            together[key] = over_seeds(values)
+        elif any(value is None for value in values):
+            together[key] = together[f"{key}_±"] = None
+        else:
+            together[key] = math.fsum(values) / len(values)
+            together[f"{key}_±"] = _half_width(values)
+    return together
+
+
+def _half_width(values: Sequence[float]) -> float | None:
+    freedom = len(values) - 1
+    if freedom == 0:
+        return None
+    t = _T_975[freedom - 1] if freedom <= len(_T_975) else 1.96 + 2.5 / freedom
+    return t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:
+    """Tell of each (attainment, cost) whether no other attains at least as much for at most as much, one strictly."""
+    return [
+        not any(
+            other[0] >= point[0] and other[1] <= point[1] and (other[0] > point[0] or other[1] < point[1])
+            for other in points
+        )
+        for point in points
+    ]

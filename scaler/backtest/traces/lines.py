@@ -1,0 +1,34 @@
+"""The lines of a trace file, and what is said about one that cannot be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class TraceError(ValueError):
+    """A trace cannot be read: the message names file and line, and what would be right."""
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Give the lines that are not blank, each with its number. Raises OSError, and TraceError for what is no text."""
+    with path.open(encoding="utf-8-sig") as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, start=1):
+                if text := line.strip():
+                    yield number, text
+        except UnicodeDecodeError:
+            raise TraceError(f"{path}, after line {number}: text in UTF-8 is expected, found other bytes") from None
+
+
+def whole_number(source: str, number: int, name: str, value: object, *, least: int, most: int | None = None) -> int:
+    """Return a number of tokens. Raises TraceError."""
+    try:
+        count = int(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    except ValueError:
+        count = None
+    if count is None or count < least or (most is not None and count > most):
+        limits = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise TraceError(f"{source}, line {number}: {name} is {value!r:.60}; a whole number {limits} is expected")
+    return count
