@@ -23,7 +23,7 @@ SERVICES = (
     insight_pb2.DESCRIPTOR.services_by_name["Insight"].full_name,
 )
 
-STOP_S = 5.0
+STOP_S = 15.0
 """How long calls in flight may go on once the server stops."""
 
 CONNECTION_AGE_S = 300.0

@@ -71,8 +71,13 @@ class Recorder:
     def _begin(self) -> BinaryIO:
         file = self._path.open("ab")
         self._numbers = {}
-        file.write(_HEADER_LINE)
-        file.flush()
+        try:
+            file.write(_HEADER_LINE)
+            file.flush()
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.close()
+            raise
         return file
 
     def _number(self, bounds: Bounds) -> int:
