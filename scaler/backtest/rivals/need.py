@@ -1,8 +1,8 @@
 """How many replicas traffic needs: for those who know the engine or the future.
 
 A step lasts τ = a / (1 − ρ): the overhead `a` that every step pays, and the share ρ of time that requests take for
-themselves. So a TPOT objective leaves the share 1 − a / TPOT for requests, and each of them takes `prefill_s` and
-`decode_s`, while its context, prompt + output/2 tokens on average, takes room in the KV cache.
+themselves, `prefill_s` and `decode_s` each. A TPOT objective allows ρ = 1 − a / TPOT. But answers take τ for each token
+and hold KV room all the while, so a fuller engine needs more room: ρ is best where time and room are used up together.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ from scaler.backtest.rivals.work import Floats, decode_s, prefill_s
 
 def ongoing(setup: Setup, use: float) -> float:
     """Return how many of the traffic's mean requests a replica holds within its objectives, at `use` of its room."""
-    profile = setup.profile
     if not setup.requests:
-        return float(profile.max_num_seqs)
-    _, prompt, cached, output = (float(mean) for mean in _columns(setup.requests).mean(axis=1))
-    context = prompt + output / 2
-    work = prefill_s(profile, prompt - cached, cached) + decode_s(profile, output, context)
-    in_time = _share(setup, use) / work * output * setup.tpot_slo_s  # rate · time in the engine, at the objective
-    return max(1.0, min(in_time, use * profile.kv_tokens / context, profile.max_num_seqs))
+        return float(setup.profile.max_num_seqs)
+    work, output, context = _mean(setup)
+    in_time = _in_time(setup) / work * output * setup.tpot_slo_s  # rate · time in the engine, at the objective
+    return max(1.0, use * min(in_time, setup.profile.kv_tokens / context, setup.profile.max_num_seqs))
 
 
 def replicas(setup: Setup, use: float, smoothing_s: float) -> Floats:
-    """Return how many replicas the traffic needs in each second of the run, as real numbers.
+    """Return how many replicas the traffic needs in each second of the run, as real numbers, at `use` of their room.
 
     Prefill is spread over the TTFT objective, decode over the time that the answer takes; the sum is averaged over
     `smoothing_s` around each second.
@@ -38,21 +35,35 @@ def replicas(setup: Setup, use: float, smoothing_s: float) -> Floats:
     if not setup.requests:
         return np.zeros(1)
     arrival, prompt, cached, output = _columns(setup.requests)
-    profile, context, busy = setup.profile, prompt + output / 2, _share(setup, use)
-    started = arrival + setup.ttft_slo_s
-    answered = started + output * profile.step_time.overhead_s / (1 - busy)
-    length = math.ceil(answered.max()) + 1
-    work = _spread(arrival, started, prefill_s(profile, prompt - cached, cached), length)
+    profile, context, busy = setup.profile, prompt + output / 2, _busy(setup, use)
+    life = output * profile.step_time.overhead_s / (1 - busy)
+    prefilled, answered = arrival + setup.ttft_slo_s, arrival + life
+    length = math.ceil(max(prefilled.max(), answered.max())) + 1
+    work = _spread(arrival, prefilled, prefill_s(profile, prompt - cached, cached), length)
     work += _spread(arrival, answered, decode_s(profile, output, context), length)
-    held = _spread(arrival, answered, context * (answered - arrival), length)
+    held = _spread(arrival, answered, context * life, length)
     need = np.maximum(work / busy, held / (use * profile.kv_tokens))
     width = max(1, round(smoothing_s))
-    return np.convolve(need, np.full(width, 1 / width), mode="full")[(width - 1) // 2 :][:length]
+    return np.convolve(need, np.full(width, 1 / width))[(width - 1) // 2 :][:length]
 
 
-def _share(setup: Setup, use: float) -> float:
-    """Return the share of an engine's time that requests may take."""
-    return max(0.01, use * (1 - setup.profile.step_time.overhead_s / setup.tpot_slo_s))
+def _busy(setup: Setup, use: float) -> float:
+    """Return the share of an engine's time that requests should take."""
+    work, output, context = _mean(setup)
+    room = output * setup.profile.step_time.overhead_s * context / (use * setup.profile.kv_tokens)
+    return min(use * _in_time(setup), work / (work + room))  # the second: work / ρ = room / (1 − ρ)
+
+
+def _in_time(setup: Setup) -> float:
+    """Return the share of an engine's time that the TPOT objective leaves to requests."""
+    return max(0.01, 1 - setup.profile.step_time.overhead_s / setup.tpot_slo_s)
+
+
+def _mean(setup: Setup) -> tuple[float, float, float]:
+    """Return the engine seconds, output tokens and mean context of the traffic's mean request."""
+    _, prompt, cached, output = (float(mean) for mean in _columns(setup.requests).mean(axis=1))
+    context = prompt + output / 2
+    return prefill_s(setup.profile, prompt - cached, cached) + decode_s(setup.profile, output, context), output, context
 
 
 def _columns(requests: Sequence[Request]) -> Floats:

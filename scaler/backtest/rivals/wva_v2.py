@@ -24,6 +24,7 @@ from statistics import fmean, median
 from scaler.backtest.contender import Seen, Setup
 from scaler.backtest.rivals.signals import PromptMeter
 from scaler.backtest.rivals.wva import WorstMinute, Wva
+from scaler.policy.counting import ceil
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,16 @@ class WvaV2(Wva[Settings]):
         required = demand / self.settings.scale_up_threshold - now.current * capacity
         spare = now.ready * capacity - demand / self.settings.scale_down_boundary
         if required > 0:
-            return now.current + math.ceil(required / capacity)
+            return now.current + ceil(required / capacity)
         return max(1, now.current - math.floor(max(0.0, spare) / capacity))
 
     def _k2(self, in_use: float, waiting: float, prompt: float, output: float, k1: float) -> float:
         bucket = 0 if output < 100 else 1 if output < 500 else 2
-        if waiting >= self.settings.queue_threshold and in_use > 0:
+        if waiting >= self.settings.queue_threshold and in_use >= 1:
             self._observed.setdefault(bucket, deque(maxlen=10)).append(in_use)
             return in_use
         if bucket in self._observed:
             return fmean(self._observed[bucket])
-        if output <= 0:
-            return k1
         batched, most = self.setup.profile.max_num_batched_tokens, self.setup.profile.max_num_seqs
-        return min(batched * output / (prompt + output), most) * (prompt + output / 2)
+        derived = min(batched * output / (prompt + output), most) * (prompt + output / 2) if output > 0 else 0.0
+        return derived if derived >= 1 else k1
