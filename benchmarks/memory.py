@@ -9,7 +9,7 @@ from benchmarks import Row
 from benchmarks._steady import PODS, TARGETS, server
 
 FILL_S = 45.0
-"""The history holds the last thirty ticks, one a second."""
+"""The history holds the last twenty ticks, one a second."""
 BUDGET_MB = 300
 
 

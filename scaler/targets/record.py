@@ -10,7 +10,7 @@ from scaler.cluster.model import Phase
 from scaler.policy.decision import Decision
 from scaler.policy.observation import Observation
 
-_RECENT = 30
+_RECENT = 20
 _CHANGES = 30
 
 

@@ -210,5 +210,5 @@ async def test_history_keeps_recent_ticks_and_older_changes_each_once() -> None:
     records = list(target.records())
     assert len({record.time for record in records}) == len(records)
     assert records[0].decision.desired != records[0].before
-    assert len(records) == 31
+    assert len(records) == 21
     assert records == sorted(records, key=lambda record: record.time)
