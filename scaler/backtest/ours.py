@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scaler.backtest.contender import Maker, Seen, Setup, Want
+from scaler.backtest.contender import Seen, Setup, Want
 from scaler.backtest.hpa import DOWN, SYNC_S, UP, Hpa
 from scaler.policy import PolicySettings, State, decide
 
@@ -26,7 +26,8 @@ class Ours:
     sync_s = SYNC_S
     pushes = True
 
-    def __init__(self, name: str, settings: PolicySettings) -> None:
+    def __init__(self, setup: Setup, settings: PolicySettings, name: str) -> None:
+        del setup  # everything is found
         self.name = name
         self.interval_s: float | None = settings.metrics_interval_s
         self.look_back_s = settings.look_back_period_s
@@ -53,13 +54,3 @@ class Ours:
             reason=self._last_change,
             decision=decision,
         )
-
-
-def maker(name: str, settings: PolicySettings) -> Maker:
-    """Return what makes a contender of these settings for each run."""
-
-    def make(setup: Setup) -> Ours:
-        del setup  # everything is found
-        return Ours(name, settings)
-
-    return make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,30 +80,30 @@ def gpu_seconds(run: Run) -> list[float]:
     ]
 
 
-def over_seeds(runs: Sequence[Numbers]) -> Numbers:
-    """Return the means over seeds, each beside the half width of its 95 % interval as `…_±`; None beside one run.
-
-    A number that some seed does not have is None in all. Source of the interval: Student's t.
-    """
-    together: dict[str, Any] = {}
-    for key in runs[0]:
-        values = [run[key] for run in runs]
-        if isinstance(values[0], Mapping):
-            together[key] = over_seeds(values)
-        elif any(value is None for value in values):
-            together[key] = together[f"{key}_±"] = None
-        else:
-            together[key] = math.fsum(values) / len(values)
-            together[f"{key}_±"] = _half_width(values)
-    return together
+def mean(values: Sequence[float]) -> float:
+    """Return the mean."""
+    return math.fsum(values) / len(values)
 
 
-def _half_width(values: Sequence[float]) -> float | None:
+def half_width(values: Sequence[float]) -> float | None:
+    """Return half the width of the mean's 95 % interval (Student's t); None for a single value."""
     freedom = len(values) - 1
     if freedom == 0:
         return None
     t = _T_975[freedom - 1] if freedom <= len(_T_975) else 1.96 + 2.5 / freedom
     return t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def over_seeds(runs: Sequence[Numbers], combine: Callable[[Sequence[float]], float | None] = mean) -> Numbers:
+    """Return each number of several runs combined into one; None where some run does not have it."""
+    together: dict[str, Any] = {}
+    for key in runs[0]:
+        values = [run[key] for run in runs]
+        if isinstance(values[0], Mapping):
+            together[key] = over_seeds(values, combine)
+        else:
+            together[key] = None if any(value is None for value in values) else combine(values)
+    return together
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:

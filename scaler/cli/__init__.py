@@ -13,6 +13,7 @@ import typer
 _COMMANDS = {
     "serve": "Serve KEDA: watch ScaledObjects, read their pods, answer with replica counts.",
     "demo": "Play the whole loop on a simulated fleet; no cluster needed.",
+    "backtest": "Compare policies and rivals on the same traffic, in simulated time.",
     "explain": "Tell why a target's replica count is what it is.",
     "targets": "List what a running scaler serves.",
     "read": "Read a metrics page and tell what was understood, what not, and why.",

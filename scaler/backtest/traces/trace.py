@@ -135,8 +135,8 @@ class Windows:
         expected = float(np.sum(self.rate * widths))
         if expected > MOST_REQUESTS:
             raise TraceError(
-                f"the rates make about {expected:,.0f} requests, and {MOST_REQUESTS:,} are the most; right is a smaller "
-                "scale or a part of the trace"
+                f"the rates make about {expected:,.0f} requests, and {MOST_REQUESTS:,} are the most; "
+                "right is a smaller scale, or a part of the trace"
             )
         counts = chance.poisson(self.rate * widths)
         times = np.repeat(self.start_s, counts) + np.repeat(widths, counts) * chance.random(int(counts.sum()))

@@ -1,0 +1,18 @@
+"""Options of which only some values are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import typer
+
+
+def one_of(names: Collection[str]) -> Callable[[str], str]:
+    """Return a callback that refuses any other value, and names those that would be right."""
+
+    def check(value: str) -> str:
+        if value not in names:
+            raise typer.BadParameter(f"{value!r} is none of {', '.join(names)}")
+        return value
+
+    return check
