@@ -43,6 +43,8 @@ class Role:
     tolerance: str | None = "0"
     """Of the HPA, both ways; None leaves Kubernetes' tenth."""
     minimum: int = 1
+    polling_s: int = 1
+    """How often KEDA asks by itself; with an hour it hears of activity by its stream alone."""
     triggers: tuple[Mapping[str, str], ...] = ({},)
     """The metadata of each, beyond the policy `plain`."""
     begins_ready: bool = True
@@ -70,7 +72,7 @@ class Role:
             "scaleTargetRef": {"apiVersion": version, "kind": self.kind, "name": self.name},
             "minReplicaCount": self.minimum,
             "maxReplicaCount": 100,
-            "pollingInterval": 1,
+            "pollingInterval": self.polling_s,
             "cooldownPeriod": 5,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleUp": rules, "scaleDown": rules}}},
             "triggers": [

@@ -8,16 +8,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from scaler.serving.protocol import insight_pb2 as pb
+from tests.cluster.asking import Asking
 from tests.cluster.control_plane import Manifest
 from tests.cluster.fleet import ClusterFleet
 from tests.cluster.keda import KedaCluster
 from tests.cluster.pod_watch import watch
 from tests.cluster.role import PATHS, Role
-from tests.cluster.scaler_process import ScalerProcess
 from tests.cluster.workload_objects import set_status
 
 _T = TypeVar("_T")
@@ -99,6 +100,12 @@ class Model:
         fields = (self._stage.cluster.get(path) or {})["metadata"]["managedFields"]
         return {entry["manager"] for entry in fields if entry.get("subresource") == "scale"}
 
+    def last_active(self) -> float:
+        """When KEDA last heard that there is work (Unix time in whole seconds); 0 where it never did."""
+        path = f"/apis/keda.sh/v1alpha1/namespaces/{self._stage.namespace}/scaledobjects/{self.name}"
+        status = (self._stage.cluster.get(path) or {}).get("status", {})
+        return datetime.fromisoformat(status["lastActiveTime"]).timestamp() if "lastActiveTime" in status else 0.0
+
     def described(self) -> str:
         """`kubectl describe scaledobject`."""
         return self._stage.cluster.kubectl("describe", "scaledobject", self.name, "-n", self._stage.namespace)
@@ -124,7 +131,7 @@ class Model:
 class Stage:
     """A namespace with models, as a context manager; what plays on it ends with the block."""
 
-    def __init__(self, cluster: KedaCluster, namespace: str, scaler: ScalerProcess) -> None:
+    def __init__(self, cluster: KedaCluster, namespace: str, scaler: Asking) -> None:
         self.cluster = cluster
         self.namespace = namespace
         self.scaler = scaler
