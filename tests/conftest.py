@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 
 import pytest
+from hypothesis import settings
 
 from tests.cluster import podman, toolchain
 from tests.real_engine import installation
@@ -16,6 +17,12 @@ _NEEDS: Mapping[str, Callable[[], str | None]] = {
     "container": podman.missing,
 }
 """Marker → why its tests cannot run on this machine, or None where they can."""
+
+
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "search")
+"""On a busy machine an example may take long; and CI tries the same examples each time."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -62,7 +62,8 @@ def main() -> int:
     if (reason := toolchain.missing()) is not None:
         print(reason, file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell's background job begins with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         _run(duration_s)
     except KeyboardInterrupt:
