@@ -19,10 +19,10 @@ _NEEDS: Mapping[str, Callable[[], str | None]] = {
 """Marker → why its tests cannot run on this machine, or None where they can."""
 
 
+# On a busy machine an example may take long; and CI tries the same examples each time.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "search")
-"""On a busy machine an example may take long; and CI tries the same examples each time."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
