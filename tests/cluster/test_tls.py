@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -20,7 +21,7 @@ from tests.cluster.local_pod import LocalPod
 from tests.cluster.release import Release
 from tests.cluster.role import POLICIES, Role
 from tests.cluster.service import Service
-from tests.cluster.stage import Stage
+from tests.cluster.stage import Model, Stage
 
 pytestmark = pytest.mark.toolchain
 
@@ -158,10 +159,10 @@ def test_keda_reaches_the_scaler_by_tls_and_where_either_refuses_the_other_the_c
     mutual.goes(2, 3)
     one_sided.goes(2, 3)
     for model in refused:
-        stage.wait_for(f"a condition of {model.name}", lambda m=model: NOT_REACHED in m.described())
+        stage.wait_for(f"a condition of {model.name}", partial(is_not_reached, model))
         assert model.went(2)
     for model in (mutual, one_sided):
-        assert NOT_REACHED not in model.described()
+        assert not is_not_reached(model)
 
 
 def test_certificates_and_their_authority_may_change_under_way(scalers: Scalers, tmp_path: Path) -> None:
@@ -188,6 +189,10 @@ def test_certificates_and_their_authority_may_change_under_way(scalers: Scalers,
     model.users = 5
     model.goes(2, 3, 5)  # of a new CA KEDA takes notice with the HPA's next question; its streams keep the old one
     assert shown(scalers.mutual).strip() == new.server["tls.crt"].strip()
+
+
+def is_not_reached(model: Model) -> bool:
+    return NOT_REACHED in model.described()
 
 
 def shown(scaler: LocalPod) -> str:
