@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 from rich.console import Console
@@ -19,6 +19,7 @@ from scaler.cli.linting import RULES, Finding, Given, Report, Severity, check
 from scaler.policy.parsing import SettingsError, parse_duration
 
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
+MAX_BYTES = 64 << 20
 _INDENT, _WIDTH = "    ", 120
 
 
@@ -56,21 +57,33 @@ def lint(
 
 
 def _texts(files: list[str]) -> list[tuple[str, bytes]]:
-    try:
-        return [(name, text) for file in files for name, text in _read(file)]
-    except OSError as error:
-        raise typer.BadParameter(f"{error.filename}: {error.strerror}") from None
+    return [(name, text) for file in files for name, text in _read(file)]
 
 
 def _read(file: str) -> Iterator[tuple[str, bytes]]:
     path = Path(file)
     if file == "-":
-        yield "<stdin>", sys.stdin.buffer.read()
+        yield "<stdin>", _capped("<stdin>", sys.stdin.buffer)
     elif path.is_dir():
         for inner in sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
-            yield str(inner), inner.read_bytes()
+            yield str(inner), _content(inner)
     else:
-        yield file, path.read_bytes()
+        yield file, _content(path)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _capped(str(path), file)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}") from None
+
+
+def _capped(name: str, file: BinaryIO) -> bytes:
+    text = file.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise typer.BadParameter(f"{name} has more than {MAX_BYTES >> 20} MB: those are no manifests")
+    return text
 
 
 def _policies(file: Path | None) -> policies.Policies | None:

@@ -531,6 +531,7 @@ def test_a_file_that_is_no_yaml_is_an_error_with_its_line(tmp_path: Path, text: 
     ("words", "told"),
     [
         (["missing.yaml"], "missing.yaml: No such file"),
+        (["/dev/zero"], "more than 64 MB"),
         ([], "Missing argument"),
         (["-", "--ignore", "scale-to-nought"], "there is no rule 'scale-to-nought'"),
         (["-", "--start-up-time", "soon"], "'soon' is wrong"),

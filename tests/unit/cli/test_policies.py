@@ -9,6 +9,9 @@ import pytest
 from scaler.cli import policies
 from scaler.targets import SettingsError
 
+BOMB = "p0: &p0 [ha]\n" + "".join(f"p{i}: &p{i} [{', '.join([f'*p{i - 1}'] * 9)}]\n" for i in range(1, 30))
+"""A few lines that aliases make to 9²⁹ elements."""
+
 
 def written(folder: Path, text: str) -> Path:
     file = folder / "policies.yaml"
@@ -35,10 +38,16 @@ def test_an_empty_file_has_no_policies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("- chat", "a mapping of policy names is expected, found list"),
+        ("- chat", "a mapping of policy names is expected, found a list"),
+        ("fast", "a mapping of policy names is expected, found 'fast'"),
         ("chat: [", "no YAML"),
         ("chat: fast", "chat: a mapping of keys to values is expected, found 'fast'"),
-        ("chat:\n  rules: [a]", "chat: rules: text or a number is expected, found ['a']"),
+        ("chat:\n  rules: [a]", "chat: rules: text or a number is expected, found a list"),
+        ("chat:\n  rules:", "chat: rules: text or a number is expected, found nothing"),
+        ("chat: 2026-99-99", "no YAML"),
+        ("[" * 100_000, "no YAML"),
+        ("chat: &chat\n  rules: *chat", "chat: rules: text or a number is expected, found a mapping"),
+        (BOMB, "p0: a mapping of keys to values is expected, found a list"),
         ("chat:\n  upscaleDelays: 3s", "did you mean upscaleDelay?"),
         ("chat:\n  policy: chatty", "no such policy"),
     ],
