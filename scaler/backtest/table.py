@@ -36,7 +36,8 @@ def table(results: Sequence[Result]) -> Table:
         padding=(0, 1, 0, 0),
     )
     for name in _COLUMNS:
-        made.add_column(name, justify="left" if name == "policy" else "right", no_wrap=name != "policy")
+        first = name == _COLUMNS[0]
+        made.add_column(name, justify="left" if first else "right", min_width=15 if first else None, no_wrap=not first)
     for result, best in zip(results, front(results), strict=True):
         made.add_row(result.policy, *_cells(result.means, result.half_widths), "●" if best else "")
     return made
@@ -47,10 +48,10 @@ def _cells(means: Numbers, widths: Numbers) -> list[str]:
     return [
         _share(attained["both"], widths["attainment"]["both"]),
         *("-" if ttft[key] is None else f"{ttft[key]:.2f}s" for key in ("p50", "p95", "p99")),
-        _number(means["average_replicas"], widths["average_replicas"], 2),
-        _number(means["gpu_hours"], None, 2),
-        _number(means["scale_events"], None, 0 if float(means["scale_events"]).is_integer() else 1),
-        _number(means["wasted_starts"], None, 0 if float(means["wasted_starts"]).is_integer() else 1),
+        f"{means['average_replicas']:.2f}",
+        f"{means['gpu_hours']:.2f}",
+        f"{means['scale_events']:.1f}",
+        f"{means['wasted_starts']:.1f}",
     ]
 
 
@@ -58,10 +59,6 @@ def _share(share: float | None, width: float | None) -> str:
     if share is None:
         return "-"
     return f"{share:.1%}" if width is None else f"{share:.1%} ±{100 * width:.1f}"
-
-
-def _number(value: float, width: float | None, digits: int) -> str:
-    return f"{value:.{digits}f}" if width is None else f"{value:.{digits}f} ±{width:.{digits}f}"
 
 
 def as_object(result: Result) -> dict[str, Any]:
