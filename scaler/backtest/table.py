@@ -11,7 +11,7 @@ from rich.table import Table
 from scaler.backtest.run import Result
 from scaler.backtest.scores import Numbers, pareto
 
-_COLUMNS = ("policy", "SLO met", "TTFT p50", "p95", "p99", "replicas", "GPU-h", "moves", "wasted", "")
+_COLUMNS = ("policy", "SLO met", "TTFT p95", "p99", "replicas", "GPU-h", "moves", "wasted")
 
 
 def front(results: Sequence[Result]) -> list[bool]:
@@ -39,7 +39,7 @@ def table(results: Sequence[Result]) -> Table:
         first = name == _COLUMNS[0]
         made.add_column(name, justify="left" if first else "right", min_width=15 if first else None, no_wrap=not first)
     for result, best in zip(results, front(results), strict=True):
-        made.add_row(result.policy, *_cells(result.means, result.half_widths), "●" if best else "")
+        made.add_row(f"{'●' if best else ' '} {result.policy}", *_cells(result.means, result.half_widths))
     return made
 
 
@@ -47,7 +47,7 @@ def _cells(means: Numbers, widths: Numbers) -> list[str]:
     attained, ttft = means["attainment"], means["ttft"]
     return [
         _share(attained["both"], widths["attainment"]["both"]),
-        *("-" if ttft[key] is None else f"{ttft[key]:.2f}s" for key in ("p50", "p95", "p99")),
+        *("-" if ttft[key] is None else f"{ttft[key]:.2f}s" for key in ("p95", "p99")),
         f"{means['average_replicas']:.2f}",
         f"{means['gpu_hours']:.2f}",
         f"{means['scale_events']:.1f}",
