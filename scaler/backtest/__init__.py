@@ -1,1 +1,1 @@
-"""The plant: what Kubernetes does with a decision, in simulated time."""
+"""Policies and rivals on the same traffic: the plant in simulated time, traces, scores and reports."""

@@ -165,9 +165,9 @@ class Dot:
 
 def plane(dots: Sequence[Dot], x_title: str, y_title: str, *, height: int = 380) -> str:
     """Return a plot of points with the line of those on the front; y is a share, and higher is better."""
-    low = min(dot.y - (dot.dy or 0.0) for dot in dots)
+    low = min(dot.y for dot in dots)
     bottom = max(0.0, low - 0.05 * (1 - low) - 0.004)
-    most = max(dot.x + (dot.dx or 0.0) for dot in dots)
+    most = max(dot.x for dot in dots)
     x = Scale(0.0, most * 1.12 or 1.0, LEFT, WIDTH - RIGHT)
     y = Scale(bottom, 1.0 + (1.0 - bottom) * 0.03, height - BOTTOM - 16, TOP + 8)
     parts = []
@@ -192,7 +192,8 @@ def plane(dots: Sequence[Dot], x_title: str, y_title: str, *, height: int = 380)
         px, py = x(dot.x), y(dot.y)
         whiskers = ""
         if dot.dx is not None:
-            whiskers += f'<line x1="{x(dot.x - dot.dx):.1f}" x2="{x(dot.x + dot.dx):.1f}" y1="{py:.1f}" y2="{py:.1f}"/>'
+            left, end = x(max(0.0, dot.x - dot.dx)), x(min(x.high, dot.x + dot.dx))
+            whiskers += f'<line x1="{left:.1f}" x2="{end:.1f}" y1="{py:.1f}" y2="{py:.1f}"/>'
         if dot.dy is not None:
             up, down = y(min(1.0, dot.y + dot.dy)), y(max(bottom, dot.y - dot.dy))
             whiskers += f'<line x1="{px:.1f}" x2="{px:.1f}" y1="{down:.1f}" y2="{up:.1f}"/>'

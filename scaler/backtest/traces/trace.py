@@ -40,7 +40,7 @@ class Trace:
         """Return the part from `begin_s` until `end_s`, which becomes a trace that begins at 0."""
         end_s = min(end_s, self.duration_s)
         if not 0 <= begin_s < end_s:
-            raise ValueError(
+            raise TraceError(
                 f"{self.name} lasts {self.duration_s:g} s: there is nothing from {begin_s:g} to {end_s:g} s"
             )
         if begin_s == 0 and end_s == self.duration_s:
