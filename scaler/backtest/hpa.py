@@ -73,6 +73,8 @@ class Hpa:
     def _stabilized(self, wanted: int, now: float, requested: int) -> int:
         """The least recommendation of the up window, the highest of the down window, and the present between."""
         longest = max(self.up.stabilization_s, self.down.stabilization_s)
+        if not self._recommendations:  # the first look takes the count as it is for a recommendation
+            self._recommendations = [(now, requested)]
         self._recommendations = [r for r in self._recommendations if r[0] > now - longest]
         up, down = wanted, wanted
         for time, replicas in self._recommendations:

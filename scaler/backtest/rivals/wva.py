@@ -7,6 +7,7 @@ of 1, with its tolerance of a tenth. Without metrics it says again what it said 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from scaler.backtest.contender import Seen, Setup
@@ -54,9 +55,9 @@ class Wva(Rival[S]):
             self.desired = max(self.setup.minimum, min(self.setup.maximum, self.decide(seen, replicas)))
         return self.desired
 
+    @abstractmethod
     def decide(self, seen: Seen, replicas: list[WorstMinute]) -> int:
         """Return the new count, from one or more pods that could be read."""
-        raise NotImplementedError
 
     def _remember(self, seen: Seen) -> list[WorstMinute]:
         known = {n: p for n, p in pages(seen).items() if p.kv_cache_usage is not None and p.waiting is not None}

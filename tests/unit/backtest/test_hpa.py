@@ -52,6 +52,13 @@ def test_scaling_down_waits_for_the_highest_recommendation_of_five_minutes() -> 
     assert hpa.sync(5.0, 310.0, 20, 20) == 8
 
 
+def test_the_first_look_takes_the_present_count_for_a_recommendation() -> None:
+    hpa = Hpa(1, 100, UP, DOWN)
+    assert hpa.sync(1.0, 0.0, 20, 20) == 20
+    assert hpa.sync(1.0, 290.0, 20, 20) == 20
+    assert hpa.sync(1.0, 301.0, 20, 20) == 1
+
+
 def test_an_up_window_takes_the_lowest_recommendation() -> None:
     hpa = Hpa(1, 100, Behavior(30.0, FREE), DOWN)
     hpa.sync(10.0, 0.0, 10, 10)
