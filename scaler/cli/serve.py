@@ -34,7 +34,7 @@ from scaler.serving.announcements import Announcer
 from scaler.serving.direct import DirectDelivery
 from scaler.serving.host import Host, Ports, calm_collector
 from scaler.serving.tls import TlsError, TlsFiles
-from scaler.sources.access import Access
+from scaler.sources.access import Access, tls_context
 from scaler.sources.gpu import GpuUtilization
 from scaler.sources.pods import PodSource
 from scaler.sources.prometheus import PrometheusSource
@@ -186,7 +186,7 @@ def serve(
             addresses=tuple(_words(address)),
             lease=lease_name if leader_elect else None,
             allowed=_parsed("--allow-endpoints", parse_networks, allow_endpoints) if allow_endpoints else (),
-            access=Access(ca_file=ca_file, bearer_token_file=bearer_token_file),
+            access=_access(ca_file, bearer_token_file),
             prometheus=prometheus,
             dcgm_url=dcgm_url,
             policies=policies.load(policies_file) if policies_file else {},
@@ -207,14 +207,18 @@ async def _run(plan: Plan) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        source = PrometheusSource(plan.prometheus, plan.access) if plan.prometheus else PodSource(plan.access)
+        source = (
+            _parsed("--prometheus", lambda url: PrometheusSource(url, plan.access), plan.prometheus)
+            if plan.prometheus
+            else PodSource(plan.access)
+        )
         stack.push_async_callback(source.close)
         world = World(NoCluster(), source, shadow=plan.shadow)
         if plan.dcgm_url:
             world.gpu = gpu = _parsed("--dcgm-url", lambda url: GpuUtilization(url, plan.access), plan.dcgm_url)
             stack.push_async_callback(gpu.close)
         if plan.record:
-            recorder = Recorder(plan.record)
+            recorder = _recorder(plan.record)
             stack.callback(recorder.close)
             world.observers.append(recording(recorder))
         targets = Targets(world, plan.policies, endpoints(plan.allowed) if plan.allowed else None)
@@ -344,6 +348,25 @@ def recording(recorder: Recorder) -> Observer:
         )
 
     return note
+
+
+def _access(ca_file: Path | None, bearer_token_file: Path | None) -> Access:
+    """The way to the pages; files that cannot be meant are told now, not at every pod."""
+    access = Access(ca_file=ca_file, bearer_token_file=bearer_token_file)
+    try:
+        tls_context(access, verify=True).get()
+    except OSError as error:
+        raise typer.BadParameter(f"{ca_file} is no PEM file of certificates: {error}", param_hint="--ca-file") from None
+    if bearer_token_file and not bearer_token_file.read_bytes().strip():
+        raise typer.BadParameter(f"{bearer_token_file} is empty", param_hint="--bearer-token-file")
+    return access
+
+
+def _recorder(path: Path) -> Recorder:
+    try:
+        return Recorder(path)
+    except OSError as error:
+        raise OSError(f"--record: {path} cannot be written: {error.strerror}") from None
 
 
 def _words(text: str) -> list[str]:

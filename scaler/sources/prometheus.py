@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import httpx
 import orjson
+from yarl import URL
 
 from scaler.exposition import read_page, wanted_names
 from scaler.exposition.sample import PageError, Sample
@@ -38,7 +39,13 @@ class PrometheusSource:
     """Asks one instant query per target and tick, and reads each pod's series as if they were its page."""
 
     def __init__(self, url: str, access: Access | None = None, *, verify_tls: bool = True) -> None:
-        """Take the server's address without `/api/v1/query`, say `https://prometheus.monitoring:9090`."""
+        """Take the server's address without `/api/v1/query`, say `https://prometheus.monitoring:9090`.
+
+        Raises ValueError when `url` is not an http or https address.
+        """
+        address = URL(url)
+        if address.scheme not in ("http", "https") or not address.host:
+            raise ValueError(f"{url!r}: an address like https://prometheus.monitoring:9090 is expected")
         access = access or Access()
         self._url = url.rstrip("/")
         self._tls = tls_context(access, verify=verify_tls)
