@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # before grpc is imported: a failed handshake is no news
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: what is news is told in words of our own
 
 import structlog
 import typer

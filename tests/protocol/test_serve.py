@@ -122,5 +122,13 @@ async def test_what_cannot_be_served_is_one_clear_error(options: tuple[str, ...]
     assert b"Traceback" not in said
 
 
+async def test_a_port_in_use_is_told_in_one_line_of_our_own(pod: VllmPod) -> None:
+    process = await start(*ANYWHERE, "--allow-endpoints", "10.0.0.0/8", "--listen", f"127.0.0.1:{pod.port}")
+    _, said = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    (line,) = [line for line in said.decode().splitlines() if not line.startswith("{")]
+    assert process.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{pod.port} for gRPC: the port is in use" in line
+
+
 async def _is(keda: Keda, replicas: int) -> bool:
     return await keda.value() == replicas
