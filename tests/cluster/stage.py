@@ -147,8 +147,7 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for work in self._work:
-            work.cancel()
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._fleets.close()
@@ -205,3 +204,11 @@ class Stage:
         while True:
             await asyncio.to_thread(model.seat)
             await asyncio.sleep(_USERS_LOOK_EVERY_S)
+
+
+async def _cancel_others() -> None:
+    """Cancel every other task of the loop, and return when they have ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
