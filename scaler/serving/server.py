@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -26,6 +27,9 @@ SERVICES = (
 STOP_S = 15.0
 """How long calls in flight may go on once the server stops."""
 
+_STREAM_END_S = 0.1
+"""Time for the last words of streams to be written."""
+
 CONNECTION_AGE_S = 300.0
 """KEDA keeps one connection for ever; ended after this long it looks up the Service again and finds a new leader."""
 
@@ -35,6 +39,9 @@ OPTIONS = (
     ("grpc.max_send_message_length", 16 << 20),
     # Every ScaledObject keeps two streams open, all on one connection, and a full one would block unary calls.
     ("grpc.max_concurrent_streams", 10_000),
+    # After a restart all of them ask at once; from 1,000 calls not yet taken up gRPC refuses some, from 3,000 all.
+    ("grpc.server.max_pending_requests", 10_000),
+    ("grpc.server.max_pending_requests_hard_limit", 20_000),
     ("grpc.max_connection_age_ms", int(CONNECTION_AGE_S * 1000)),
     ("grpc.max_connection_age_grace_ms", int((STREAM_LIFE_S + 60) * 1000)),
     # KEDA sends no keepalives: the server finds half-open connections. Clients may ping every 10 s.
@@ -50,7 +57,8 @@ class Server:
 
     def __init__(self, targets: Targets, metrics: RpcMetrics) -> None:
         self._stopping = asyncio.Event()
-        self._server = grpc.aio.server(interceptors=[Guard(metrics, self._stopping)], options=OPTIONS)
+        self._guard = Guard(metrics, self._stopping)
+        self._server = grpc.aio.server(interceptors=[self._guard], options=OPTIONS)
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # missing in the stub
         add_ExternalScalerServicer_to_server(ExternalScaler(targets), self._server)
         add_InsightServicer_to_server(Insight(targets), self._server)
@@ -82,4 +90,10 @@ class Server:
         """NOT_SERVING, streams end with OK, unary calls finish, then the port closes."""
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
+        # A stream's OK is written after its handler returned, and is at times lost when gRPC's own stop comes first.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                while self._guard.open_streams:
+                    await asyncio.sleep(_STREAM_END_S)
+        await asyncio.sleep(_STREAM_END_S)
         await self._server.stop(STOP_S)

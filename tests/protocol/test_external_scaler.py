@@ -156,6 +156,11 @@ async def test_a_method_that_hangs_ends_at_the_servers_deadline() -> None:
     assert "deadline of 0.2 s" in text
 
 
+async def test_calls_that_come_all_at_once_are_all_answered(keda: Keda) -> None:
+    specs = await asyncio.gather(*(keda.spec() for _ in range(4000)))
+    assert {spec.targetSizeFloat for spec in specs} == {1.0}
+
+
 async def test_a_long_list_of_problems_still_reaches_the_client(channel: grpc.aio.Channel) -> None:
     wrong = Keda(channel, {f"noSuchKey{i}→": "é" * 50 for i in range(200)})
     code, text = await wrong.refusal(Keda.spec)
