@@ -40,6 +40,10 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
         self._metrics = metrics
         self._stopping = stopping
         self._deadline_s = deadline_s
+        self._open_streams = 0
+        self.no_streams = asyncio.Event()
+        """Set while no stream's handler runs."""
+        self.no_streams.set()
         self._guarded: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -96,12 +100,18 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
                 await context.write(message)
 
         async def guarded(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+            self._open_streams += 1
+            self.no_streams.clear()
             try:
                 await _until(self._stopping, answer(request, context), STREAM_LIFE_S)
             except grpc.aio.AbortError:
                 raise
             except Exception as error:
                 await context.abort(*self._status(method, error))
+            finally:
+                self._open_streams -= 1
+                if not self._open_streams:
+                    self.no_streams.set()
 
         return guarded
 

@@ -93,7 +93,6 @@ class Server:
         # A stream's OK is written after its handler returned, and is at times lost when gRPC's own stop comes first.
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
-                while self._guard.open_streams:
-                    await asyncio.sleep(_STREAM_END_S)
+                await self._guard.no_streams.wait()
         await asyncio.sleep(_STREAM_END_S)
         await self._server.stop(STOP_S)
