@@ -57,8 +57,8 @@ class View:
         bar.append("○" * replicas.starting, "yellow")
         bar.append("◌" * replicas.terminating, "dim")
         lines.add_row("replicas", bar, f"{record.decision.desired} wanted, {replicas.starting} starting")
-        reason = record.last_change or record.decision.reason
-        why = Text.assemble(("last change  ", "bold"), (_ago(record), "dim"), reason)
+        title, reason = ("last change", record.last_change) if record.last_change else ("now", record.decision.reason)
+        why = Text.assemble((f"{title}  ", "bold"), (_ago(record), "dim"), reason)
         lines.add_row("", ProgressBar(total=self._scenario.duration_s, completed=now, width=_WIDTH), "")
         head = f"vllm-scaler demo  {now:4.0f} of {self._scenario.duration_s:.0f} s"
         return Panel(Group(lines, Text(), why), title=head)
