@@ -146,6 +146,7 @@ async def _until(stopping: asyncio.Event, work: Coroutine[Any, Any, None], life_
         if tasks[0].done():
             tasks[0].result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while pending := [task for task in tasks if not task.done()]:
+            for task in pending:
+                task.cancel()  # again and again: a write that is under way may swallow it
+            await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
