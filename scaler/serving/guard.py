@@ -26,6 +26,8 @@ STREAM_LIFE_S = 30 * 60.0
 """After this long a stream ends with OK, and KEDA opens it anew. Were it ended by the connection's own end, KEDA
 would take that for a failure and stay away for up to a minute."""
 
+_CANCEL_AGAIN_S = 0.1
+
 LONGEST_MESSAGE = 2000
 """Bytes of a status message: it travels in the trailers, up to three times as long, and peers bound those at 8 KB."""
 
