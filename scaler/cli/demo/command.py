@@ -134,9 +134,9 @@ async def _play(scenario: Scenario, speed: float, preset: str, out: Console, liv
                 out.print(_line(now, record), highlight=False)
         keda_loop.cancel()
         await asyncio.gather(keda_loop, return_exceptions=True)
-        tally.add(server.outcomes)
         if keda.errors:
             out.print(f"[red]{len(keda.errors)} of {keda.syncs} syncs got no answer, the last: {keda.errors[-1]}")
+    tally.add(server.outcomes)  # requests end until the last moment, also while the others stop
     tally.finish(fleet)
     return tally
 
