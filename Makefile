@@ -27,9 +27,7 @@ demo-cluster: setup  ## Kubernetes and KEDA with the scaler, a simulated fleet a
 	@$(BIN)/python -m tests.cluster.demo $(ARGS)
 
 test: setup lint  ## every test; those that need Go or gcc say so where they are missing
-	@# The protocol's tests run real servers and clients, and starve beside a busy control plane: they go alone.
-	$(BIN)/pytest tests/protocol $(ARGS) || [ $$? -eq 5 ]
-	$(BIN)/pytest --numprocesses auto --dist loadgroup --ignore tests/protocol $(ARGS)
+	$(BIN)/pytest --numprocesses auto --dist loadgroup $(ARGS)
 
 lint: setup  ## ruff, mypy --strict and the arrows between rooms
 	$(BIN)/ruff check .

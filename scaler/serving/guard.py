@@ -26,8 +26,6 @@ STREAM_LIFE_S = 30 * 60.0
 """After this long a stream ends with OK, and KEDA opens it anew. Were it ended by the connection's own end, KEDA
 would take that for a failure and stay away for up to a minute."""
 
-_CANCEL_AGAIN_S = 0.1
-
 LONGEST_MESSAGE = 2000
 """Bytes of a status message: it travels in the trailers, up to three times as long, and peers bound those at 8 KB."""
 
@@ -42,10 +40,6 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
         self._metrics = metrics
         self._stopping = stopping
         self._deadline_s = deadline_s
-        self._open_streams = 0
-        self.no_streams = asyncio.Event()
-        """Set while no stream's handler runs."""
-        self.no_streams.set()
         self._guarded: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -94,7 +88,7 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
         return guarded
 
     def _stream(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        async def answer(request: Any, context: _WholeWrites) -> None:
             if not inspect.isasyncgenfunction(call):
                 await call(request, context)
                 return
@@ -102,18 +96,12 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
                 await context.write(message)
 
         async def guarded(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-            self._open_streams += 1
-            self.no_streams.clear()
             try:
-                await _until(self._stopping, answer(request, context), STREAM_LIFE_S)
+                await _until(self._stopping, answer(request, _WholeWrites(context)), STREAM_LIFE_S)
             except grpc.aio.AbortError:
                 raise
             except Exception as error:
                 await context.abort(*self._status(method, error))
-            finally:
-                self._open_streams -= 1
-                if not self._open_streams:
-                    self.no_streams.set()
 
         return guarded
 
@@ -133,6 +121,28 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
         return code, _shortened(text)
 
 
+class _WholeWrites:
+    """A stream's context whose writes end before a cancellation is heard.
+
+    gRPC takes no status, and so no OK, while a write that was given up is still under way.
+    """
+
+    def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    async def write(self, message: Any) -> None:
+        """Write a message."""
+        writing = asyncio.ensure_future(self._context.write(message))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait({writing})
+            raise
+
+
 def _shortened(text: str) -> str:
     encoded = text.encode(errors="replace")
     if len(encoded) <= LONGEST_MESSAGE:
@@ -148,7 +158,6 @@ async def _until(stopping: asyncio.Event, work: Coroutine[Any, Any, None], life_
         if tasks[0].done():
             tasks[0].result()
     finally:
-        while pending := [task for task in tasks if not task.done()]:
-            for task in pending:
-                task.cancel()  # again and again: a write that is under way may swallow it
-            await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

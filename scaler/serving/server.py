@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -24,11 +23,8 @@ SERVICES = (
     insight_pb2.DESCRIPTOR.services_by_name["Insight"].full_name,
 )
 
-STOP_S = 15.0
+STOP_S = 5.0
 """How long calls in flight may go on once the server stops."""
-
-_STREAM_END_S = 0.1
-"""Time for the last words of streams to be written."""
 
 CONNECTION_AGE_S = 300.0
 """KEDA keeps one connection for ever; ended after this long it looks up the Service again and finds a new leader."""
@@ -57,8 +53,7 @@ class Server:
 
     def __init__(self, targets: Targets, metrics: RpcMetrics) -> None:
         self._stopping = asyncio.Event()
-        self._guard = Guard(metrics, self._stopping)
-        self._server = grpc.aio.server(interceptors=[self._guard], options=OPTIONS)
+        self._server = grpc.aio.server(interceptors=[Guard(metrics, self._stopping)], options=OPTIONS)
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # missing in the stub
         add_ExternalScalerServicer_to_server(ExternalScaler(targets), self._server)
         add_InsightServicer_to_server(Insight(targets), self._server)
@@ -90,9 +85,4 @@ class Server:
         """NOT_SERVING, streams end with OK, unary calls finish, then the port closes."""
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
-        # A stream's OK is written after its handler returned, and is at times lost when gRPC's own stop comes first.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_S):
-                await self._guard.no_streams.wait()
-        await asyncio.sleep(_STREAM_END_S)
         await self._server.stop(STOP_S)
