@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from rich.table import Table
 from inference.simulated import MEMORY_BOUND, PROFILES, Fleet, SloSummary
 from inference.simulated.server import FleetServer
 from scaler.cli import logs
+from scaler.cli.choices import one_of
 from scaler.cli.demo import threshold
 from scaler.cli.demo.deployment import Deployment
 from scaler.cli.demo.keda import Keda, exact_hpa, reference
@@ -35,29 +35,18 @@ NAMESPACE, NAME = "demo", "llama"
 _DRAW_EVERY_S = 0.25
 
 
-def _one_of(names: Collection[str]) -> Callable[[str], str]:
-    """Refuse any other value, and name those that would be right."""
-
-    def check(value: str) -> str:
-        if value not in names:
-            raise typer.BadParameter(f"{value!r} is none of {', '.join(names)}")
-        return value
-
-    return check
-
-
 def demo(
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="Simulated time to play, such as 12m.")
     ] = "12m",
     speed: Annotated[float, typer.Option(min=0.1, max=60, help="Simulated seconds for each real one.")] = 12.0,
     preset: Annotated[
-        str, typer.Option(metavar="|".join(PRESETS), callback=_one_of(PRESETS), help="The policy.")
+        str, typer.Option(metavar="|".join(PRESETS), callback=one_of(PRESETS), help="The policy.")
     ] = DEFAULT,
     start_up_time: Annotated[str, typer.Option(metavar="DURATION", help="From pod created to pod ready.")] = "45s",
     profile: Annotated[
         str,
-        typer.Option(metavar="|".join(PROFILES), callback=_one_of(PROFILES), help="What bounds a replica: time or KV."),
+        typer.Option(metavar="|".join(PROFILES), callback=one_of(PROFILES), help="What bounds a replica: time or KV."),
     ] = MEMORY_BOUND.name,
     seed: Annotated[int, typer.Option(help="The same seed plays the same traffic.")] = 1,
     headless: Annotated[bool, typer.Option("--headless", help="Lines instead of a live view.")] = False,
