@@ -34,9 +34,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(reason)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """With xdist, what shares a control plane or an engine runs in one worker: each of them is started once."""
-    for item in items:
-        for folder in ("cluster", "real_engine"):
-            if folder in item.path.parts:
-                item.add_marker(pytest.mark.xdist_group(folder))
+    for folder in ("cluster", "real_engine"):
+        if folder in item.path.parts:
+            item.add_marker(pytest.mark.xdist_group(folder))
