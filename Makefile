@@ -27,7 +27,7 @@ demo-cluster: setup  ## Kubernetes and KEDA with the scaler, a simulated fleet a
 	@$(BIN)/python -m tests.cluster.demo $(ARGS)
 
 test: setup lint  ## every test; those that need Go or gcc say so where they are missing
-	$(BIN)/pytest --numprocesses auto --dist loadgroup $(ARGS)
+	$(BIN)/pytest --numprocesses auto $(ARGS)
 
 lint: setup  ## ruff, mypy --strict and the arrows between rooms
 	$(BIN)/ruff check .

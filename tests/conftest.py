@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from tests.cluster import podman, toolchain
 from tests.real_engine import installation
@@ -34,8 +36,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(reason)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """With xdist, what shares a control plane or an engine runs in one worker: each of them is started once."""
-    for folder in ("cluster", "real_engine"):
-        if folder in item.path.parts:
-            item.add_marker(pytest.mark.xdist_group(folder))
+class OneWorkerForEachWorld(LoadScopeScheduling):
+    """Spreads tests one by one, but keeps those that share a control plane or an engine in one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((world for world in ("tests/cluster/", "tests/real_engine/") if nodeid.startswith(world)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Give xdist its scheduler."""
+    return OneWorkerForEachWorld(config, log)

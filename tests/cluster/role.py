@@ -45,6 +45,8 @@ class Role:
     minimum: int = 1
     polling_s: int = 1
     """How often KEDA asks by itself; with an hour it hears of activity by its stream alone."""
+    cooldown_s: int = 5
+    """After so long without activity KEDA goes to zero, where the minimum lets it."""
     triggers: tuple[Mapping[str, str], ...] = ({},)
     """The metadata of each, beyond the policy `plain`."""
     begins_ready: bool = True
@@ -60,7 +62,7 @@ class Role:
         return made
 
     def scaled_object(self, address: str) -> Manifest:
-        """The HPA may move by any number at once; KEDA goes to zero after five quiet seconds."""
+        """The HPA may move by any number at once; KEDA goes to zero after the cool-down."""
         rules: dict[str, object] = {
             "stabilizationWindowSeconds": 0,
             "policies": [{"type": "Pods", "value": 1000, "periodSeconds": 15}],
@@ -73,7 +75,7 @@ class Role:
             "minReplicaCount": self.minimum,
             "maxReplicaCount": 100,
             "pollingInterval": self.polling_s,
-            "cooldownPeriod": 5,
+            "cooldownPeriod": self.cooldown_s,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleUp": rules, "scaleDown": rules}}},
             "triggers": [
                 {"type": "external-push", "metadata": {"scalerAddress": address, "policy": "plain", **metadata}}
