@@ -113,5 +113,4 @@ def _all(jobs: Sequence[_Job], processes: int, on_run: Callable[[], None]) -> li
 def _play(job: _Job) -> tuple[Numbers, Story | None]:
     trace, plant = job.scene.trace, job.scene.plant
     run = plant.play(trace.requests(job.seed), trace.duration_s, job.maker, seed=job.seed)
-    slo = plant.ttft_slo_s, plant.tpot_slo_s
-    return numbers(run, *slo), story(run, *slo) if job.tell else None
+    return numbers(run, plant), story(run, plant) if job.tell else None

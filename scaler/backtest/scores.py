@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference.simulated import Outcome
-from scaler.backtest.plant import Run
+from scaler.backtest.plant import Plant, Run
+from scaler.backtest.work import feasible
 
 Numbers = Mapping[str, Any]
 """Nested mappings with numbers as leaves, ready for JSON. None is a number that does not exist."""
+
+Flags = NDArray[np.bool_]
 
 _T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t at 97.5 % for 1, 2 … 15 degrees of freedom."""
@@ -46,19 +49,28 @@ def _ttft(outcome: Outcome) -> float:
     return math.inf if outcome.finished is None else outcome.finished.first_token - outcome.request.arrival_s
 
 
-def numbers(run: Run, ttft_slo_s: float, tpot_slo_s: float) -> Numbers:
-    """Return the numbers of one run. Attainment is of all requests; TTFT quantiles are of those that were served."""
+def met(requests: Requests, plant: Plant) -> tuple[Flags, Flags]:
+    """Tell of each request whether it met the objective of its first token, and of its further ones."""
+    return requests.ttft_s <= plant.ttft_slo_s, requests.tpot_s <= plant.tpot_slo_s
+
+
+def numbers(run: Run, plant: Plant) -> Numbers:
+    """Return the numbers of one run. TTFT quantiles are of the requests that were served.
+
+    Attainment is of all requests, and again of the feasible ones: no autoscaler can help a request that would miss
+    an objective alone on an idle replica.
+    """
     requests = Requests.of(run.outcomes)
-    ttft, tpot = requests.ttft_s <= ttft_slo_s, requests.tpot_s <= tpot_slo_s
+    ttft, tpot = met(requests, plant)
+    possible = feasible(
+        plant.profile, [outcome.request for outcome in run.outcomes], plant.ttft_slo_s, plant.tpot_slo_s
+    )
     served = requests.ttft_s[np.isfinite(requests.ttft_s)]
     gpu_s = math.fsum(gpu_seconds(run))
     total = len(requests.ttft_s)
     return {
-        "attainment": {
-            "ttft": float(ttft.mean()) if total else None,
-            "tpot": float(tpot.mean()) if total else None,
-            "both": float((ttft & tpot).mean()) if total else None,
-        },
+        "attainment": _attainment(ttft, tpot),
+        "attainment_feasible": _attainment(ttft[possible], tpot[possible]),
         "ttft": {
             f"p{percent}": float(np.quantile(served, percent / 100, method="inverted_cdf")) if len(served) else None
             for percent in (50, 95, 99)
@@ -67,8 +79,14 @@ def numbers(run: Run, ttft_slo_s: float, tpot_slo_s: float) -> Numbers:
         "gpu_hours": gpu_s / 3600,
         "scale_events": len(run.changes),
         "wasted_starts": sum(replica.wasted for replica in run.replicas),
-        "requests": {"all": total, "not_served": total - len(served)},
+        "requests": {"all": total, "feasible": int(possible.sum()), "not_served": total - len(served)},
     }
+
+
+def _attainment(ttft: Flags, tpot: Flags) -> Numbers:
+    """Return shares, 0 to 1; None of no requests."""
+    shares = {"ttft": ttft, "tpot": tpot, "both": ttft & tpot}
+    return {name: float(flags.mean()) if len(flags) else None for name, flags in shares.items()}
 
 
 def gpu_seconds(run: Run) -> list[float]:

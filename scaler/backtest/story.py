@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scaler.backtest.plant import MOMENT_S, Change, Moment, Run
-from scaler.backtest.scores import Requests
+from scaler.backtest.plant import MOMENT_S, Change, Moment, Plant, Run
+from scaler.backtest.scores import Requests, met
 
 BIN_S = 30.0
 """Attainment over time is told for requests that arrived within so long."""
@@ -26,14 +26,15 @@ class Story:
     """(time in seconds, GPU-hours until then)"""
 
 
-def story(run: Run, ttft_slo_s: float, tpot_slo_s: float) -> Story:
+def story(run: Run, plant: Plant) -> Story:
     """Boil a run down."""
     requests = Requests.of(run.outcomes)
-    met = (requests.ttft_s <= ttft_slo_s) & (requests.tpot_s <= tpot_slo_s)
+    ttft, tpot = met(requests, plant)
+    both = ttft & tpot
     bins = np.minimum(requests.arrival_s, run.duration_s) // BIN_S
     attainment: list[tuple[float, float | None]] = []
     for number in range(int(run.duration_s // BIN_S) + 1):
-        inside = met[bins == number]
+        inside = both[bins == number]
         attainment.append(((number + 0.5) * BIN_S, float(inside.mean()) if len(inside) else None))
     hours, cost = 0.0, []
     for moment in run.moments:

@@ -19,7 +19,7 @@ from scaler.backtest.contender import Seen, Setup
 from scaler.backtest.hpa import Behavior, Hpa, ScalingPolicy
 from scaler.backtest.rivals.rival import Rival
 from scaler.backtest.rivals.signals import PromptMeter, pages, total
-from scaler.backtest.rivals.work import prefill_s
+from scaler.backtest.work import prefill_s
 
 _UP = Behavior(0.0, (ScalingPolicy("Pods", 1, 180.0),))
 _DOWN = Behavior(300.0, (ScalingPolicy("Pods", 1, 300.0),))

@@ -8,13 +8,11 @@ and hold KV room all the while, so a fuller engine needs more room: ρ is best w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from inference.simulated import Request
 from scaler.backtest.contender import Setup
-from scaler.backtest.rivals.work import Floats, decode_s, prefill_s
+from scaler.backtest.work import Floats, columns, decode_s, prefill_s
 
 
 def ongoing(setup: Setup, use: float) -> float:
@@ -34,7 +32,7 @@ def replicas(setup: Setup, use: float, smoothing_s: float) -> Floats:
     """
     if not setup.requests:
         return np.zeros(1)
-    arrival, prompt, cached, output = _columns(setup.requests)
+    arrival, prompt, cached, output = columns(setup.requests)
     profile, context, busy = setup.profile, prompt + output / 2, _busy(setup, use)
     life = output * profile.step_time.overhead_s / (1 - busy)
     prefilled, answered = arrival + setup.ttft_slo_s, arrival + life
@@ -61,14 +59,9 @@ def _in_time(setup: Setup) -> float:
 
 def _mean(setup: Setup) -> tuple[float, float, float]:
     """Return the engine seconds, output tokens and mean context of the traffic's mean request."""
-    _, prompt, cached, output = (float(mean) for mean in _columns(setup.requests).mean(axis=1))
+    _, prompt, cached, output = (float(mean) for mean in columns(setup.requests).mean(axis=1))
     context = prompt + output / 2
     return prefill_s(setup.profile, prompt - cached, cached) + decode_s(setup.profile, output, context), output, context
-
-
-def _columns(requests: Sequence[Request]) -> Floats:
-    rows = [(r.arrival_s, r.prompt_tokens, r.cached_tokens, r.output_tokens) for r in requests]
-    return np.array(rows, dtype=np.float64).T
 
 
 def _spread(start: Floats, end: Floats, amount: Floats, length: int) -> Floats:

@@ -135,16 +135,17 @@ def test_no_more_pods_have_a_node_than_there_are_gpus() -> None:
 def test_a_pod_without_a_node_costs_nothing_and_goes_first() -> None:
     plant = Plant(maximum=8, luck=PodLuck(10.0), nodes=NodePool(most=2, warm=2, node_s=40.0))
     run = play(plant, (0, 4.0), (150, 2.0))
-    cost = numbers(run, 3.0, 0.1)
+    cost = numbers(run, plant)
     assert cost["average_replicas"] <= 2.0
     assert cost["wasted_starts"] == 0
     assert run.moments[-1].ready == 2
 
 
 def test_pods_that_crash_never_serve_and_are_wasted_when_they_go() -> None:
-    run = play(Plant(luck=PodLuck(30.0, crash_share=1.0)), (0, 3.0), (200, 1.0))
+    plant = Plant(luck=PodLuck(30.0, crash_share=1.0))
+    run = play(plant, (0, 3.0), (200, 1.0))
     assert max(counts(run, "ready")) == 1
-    assert numbers(run, 3.0, 0.1)["wasted_starts"] == 2
+    assert numbers(run, plant)["wasted_starts"] == 2
 
 
 def test_a_pod_that_is_told_to_go_finishes_what_it_has() -> None:
@@ -156,7 +157,8 @@ def test_a_pod_that_is_told_to_go_finishes_what_it_has() -> None:
 def test_keda_leads_away_from_zero_and_back_after_the_cool_down() -> None:
     requests = [Request(100.0, 100, 10)]
     maker = entrant("adaptive").maker
-    run = Plant(0, 4, luck=PodLuck(20.0, spread=0.0)).play(requests, 600.0, maker, seed=1)
+    plant = Plant(0, 4, luck=PodLuck(20.0, spread=0.0))
+    run = plant.play(requests, 600.0, maker, seed=1)
     up, down = run.changes
     assert (up.before, up.after, up.by) == (0, 1, "KEDA")
     assert 100 <= up.time <= 102
@@ -164,7 +166,7 @@ def test_keda_leads_away_from_zero_and_back_after_the_cool_down() -> None:
     assert down.time >= up.time + COOLDOWN_S
     (outcome,) = run.outcomes
     assert outcome.verdict is Verdict.SERVED
-    assert numbers(run, 3.0, 0.1)["attainment"]["ttft"] == 0.0  # it waited for the pod
+    assert numbers(run, plant)["attainment"]["ttft"] == 0.0  # it waited for the pod
 
 
 def test_what_prometheus_scraped_is_old_and_what_the_scaler_reads_is_not() -> None:
