@@ -48,7 +48,7 @@ def read(path: Path, target: str | None = None) -> Trace:
             raise TraceError(f"{path}, line {number}: {header!r:.80} is no known beginning; right is {_known()}")
     except (OSError, RecordingError) as error:
         raise TraceError(str(error)) from None
-    return Trace(path.name, duration, draw)
+    return Trace(path.name.removesuffix(".gz"), duration, draw)
 
 
 def _known() -> str:

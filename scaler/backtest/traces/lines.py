@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 
 class TraceError(ValueError):
@@ -11,8 +14,11 @@ class TraceError(ValueError):
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Give the lines that are not blank, each with its number. Raises OSError, and TraceError for what is no text."""
-    with path.open(encoding="utf-8-sig") as file:
+    """Give the lines that are not blank, each with its number; of a file that ends in `.gz`, what is packed in it.
+
+    Raises OSError, and TraceError for what is no text.
+    """
+    with _open(path) as file:
         number = 0
         try:
             for number, line in enumerate(file, start=1):
@@ -20,6 +26,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                     yield number, text
         except UnicodeDecodeError:
             raise TraceError(f"{path}, after line {number}: text in UTF-8 is expected, found other bytes") from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise TraceError(f"{path}, after line {number}: this is no whole gzip file: {error}") from None
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
 
 
 def whole_number(source: str, number: int, name: str, value: object, *, least: int, most: int | None = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,10 @@ from scaler.backtest.traces.lines import TraceError
 
 MOST_REQUESTS = 10_000_000
 """More would not fit into the memory of a small machine."""
+
+MOST_TIMES = 1000.0
+"""The most that a trace may be multiplied by."""
+COPY_SPREAD_S = 5.0
 
 Draw = Callable[[int], Sequence[Request]]
 """Seed → the requests of the trace in order of arrival. Picklable, since runs are spread over processes."""
@@ -52,13 +55,14 @@ class Trace:
     def scaled(self, factor: float) -> Trace:
         """Return the trace with `factor` times as many requests.
 
-        Single requests can only become fewer: each stays with that probability.
+        Single requests stay, or are doubled, with the probability that makes it so. A copy comes within
+        `COPY_SPREAD_S` after its original: bursts stay bursts, and no two requests fall on the same moment.
         """
-        if isinstance(self.draw, Windows) and 0 < factor < math.inf:
+        if not 0 < factor <= MOST_TIMES:
+            raise TraceError(f"scale {factor:g} is wrong; right is a number above 0, up to {MOST_TIMES:g}")
+        if isinstance(self.draw, Windows):
             return replace(self, draw=replace(self.draw, rate=self.draw.rate * factor))
-        if not 0 < factor <= 1:
-            raise TraceError(f"scale {factor:g} is wrong for {self.name}; right is a number above 0, up to 1")
-        return self if factor == 1 else replace(self, draw=_Thinned(self.draw, factor))
+        return self if factor == 1 else replace(self, draw=_Scaled(self.draw, factor, self.duration_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +80,24 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Thinned:
+class _Scaled:
     whole: Draw
-    share: float
+    factor: float
+    duration_s: float
 
     def __call__(self, seed: int) -> Sequence[Request]:
-        chance = random.Random(f"thinning of seed {seed}")
-        return [request for request in self.whole(seed) if chance.random() < self.share]
+        chance = random.Random(f"scaling of seed {seed}")
+        whole, share = divmod(self.factor, 1)
+        requests = []
+        for request in self.whole(seed):
+            times = int(whole) + (chance.random() < share)
+            if times:
+                requests.append(request)
+            for _ in range(times - 1):
+                arrival_s = request.arrival_s + COPY_SPREAD_S * chance.random()
+                if arrival_s < self.duration_s:
+                    requests.append(replace(request, arrival_s=arrival_s))
+        return sorted(requests, key=lambda request: request.arrival_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from scaler.backtest.traces import SYNTHETIC, TraceError, find, read
 from scaler.backtest.traces.table import seconds
+from scaler.backtest.traces.trace import COPY_SPREAD_S
 
 DATA = Path(__file__).parents[2] / "data" / "traces"
 AZURE, PLAIN, RATES = (
@@ -137,10 +139,44 @@ def test_a_part_without_time_is_refused(begin: float, end: float) -> None:
         SYNTHETIC["pulse"].between(begin, end)
 
 
-@pytest.mark.parametrize("factor", [0.0, -1.0, 2.0, float("nan")])
-def test_single_requests_cannot_become_more(factor: float) -> None:
-    with pytest.raises(TraceError, match="right is a number above 0, up to 1"):
+@pytest.mark.parametrize("factor", [0.0, -1.0, 1001.0, float("nan")])
+def test_a_scale_that_makes_no_traffic_is_refused(factor: float) -> None:
+    with pytest.raises(TraceError, match="right is a number above 0, up to 1000"):
         SYNTHETIC["pulse"].scaled(factor)
+
+
+@pytest.mark.parametrize("factor", [0.25, 1.0, 2.5, 4.0])
+def test_a_scaled_trace_has_as_many_requests_as_asked_for_in_order_and_within_its_time(factor: float) -> None:
+    whole = read(DATA / "azure-code.csv")
+    scaled = whole.scaled(factor)
+    drawn = scaled.requests(3)
+    assert len(drawn) == pytest.approx(factor * len(whole.requests(3)), rel=0.1)
+    assert [each.arrival_s for each in drawn] == sorted({each.arrival_s for each in drawn})
+    assert 0 <= drawn[0].arrival_s <= drawn[-1].arrival_s < scaled.duration_s
+    assert drawn == scaled.requests(3)
+
+
+def test_copies_stay_in_their_burst() -> None:
+    whole = read(DATA / "azure-code.csv")
+    times = [each.arrival_s for each in whole.requests(3)]
+    for copy in whole.scaled(3).requests(3):
+        assert any(time <= copy.arrival_s <= time + COPY_SPREAD_S for time in times)
+
+
+def test_a_packed_file_reads_like_the_file(tmp_path: Path) -> None:
+    packed = tmp_path / "azure-code.csv.gz"
+    packed.write_bytes(gzip.compress((DATA / "azure-code.csv").read_bytes()))
+    plain = read(DATA / "azure-code.csv")
+    assert read(packed).name == plain.name
+    assert read(packed).requests(1) == plain.requests(1)
+
+
+@pytest.mark.parametrize("content", [b"TIMESTAMP,ContextTokens", gzip.compress(b"arrival_s,prompt_tokens" * 99)[:-9]])
+def test_a_broken_packed_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    broken = tmp_path / "trace.csv.gz"
+    broken.write_bytes(content)
+    with pytest.raises(TraceError, match=r"trace\.csv\.gz.*no whole gzip file"):
+        read(broken)
 
 
 @pytest.mark.parametrize(
