@@ -2,11 +2,14 @@
 
 from scaler.policy import SettingsError
 from scaler.targets.clock import Clock
+from scaler.targets.configuration import Setting, configuration
 from scaler.targets.explain import story
-from scaler.targets.record import History, PodRecord, Record
+from scaler.targets.history import History
+from scaler.targets.record import PodRecord, Record
 from scaler.targets.settings import DEFAULT_MAXIMUM, FROM_ENV, KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
 from scaler.targets.target import GpuUse, Observer, Outcomes, Stale, Target, TargetState, World
-from scaler.targets.targets import Targets
+from scaler.targets.targets import Invalid, Targets
+from scaler.targets.trail import Points
 
 __all__ = [
     "DEFAULT_MAXIMUM",
@@ -15,10 +18,13 @@ __all__ = [
     "Clock",
     "GpuUse",
     "History",
+    "Invalid",
     "Observer",
     "Outcomes",
     "PodRecord",
+    "Points",
     "Record",
+    "Setting",
     "SettingsError",
     "Stale",
     "Target",
@@ -26,6 +32,7 @@ __all__ = [
     "Targets",
     "TriggerSettings",
     "World",
+    "configuration",
     "parse_trigger",
     "story",
     "trigger_id",

@@ -10,7 +10,8 @@ _PODS_SHOWN = 12
 
 
 def story(target: Target, record: Record) -> str:
-    """Tell one tick in a few lines for people."""
+    """Tell one tick, the latest or one of those that are remembered, in a few lines for people."""
+    is_latest = record is target.latest
     decision, observation = record.decision, record.observation
     replicas, load = observation.replicas, observation.load
     lines = [
@@ -19,9 +20,9 @@ def story(target: Target, record: Record) -> str:
         f"{replicas.terminating} terminating, {replicas.unschedulable} unschedulable; "
         f"limits {observation.limits.minimum} to {observation.limits.maximum}",
     ]
-    if target.state is TargetState.STALE:
+    if is_latest and target.state is TargetState.STALE:
         lines.append(f"  STALE: {target.reason}")
-    lines.extend(f"  warning: {warning}" for warning in target.warnings)
+    lines.extend(f"  warning: {warning}" for warning in (target.warnings if is_latest else record.warnings))
     seen = [f"{_number(load.waiting)} waiting", f"{_number(load.running)} running"]
     if load.kv_cache_usage is not None:
         seen.append(f"KV cache {load.kv_cache_usage:.0%}")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scaler.cluster.model import Phase
 from scaler.policy.decision import Decision
 from scaler.policy.observation import Observation
-
-_RECENT = 20
-_CHANGES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +44,3 @@ class Record:
     """The rule that made the last change of the desired count; empty when there was none yet."""
     last_change_time: float
     """Unix seconds; 0 when there was none yet."""
-
-
-class History:
-    """The last ticks, and beyond them the last ticks at which the count changed."""
-
-    def __init__(self) -> None:
-        self._recent: deque[Record] = deque(maxlen=_RECENT)
-        self._changes: deque[Record] = deque(maxlen=_CHANGES)
-
-    def add(self, record: Record) -> None:
-        """Remember a record."""
-        self._recent.append(record)
-        if record.decision.desired != record.before:
-            self._changes.append(record)
-
-    @property
-    def latest(self) -> Record | None:
-        """The newest record, None before the first."""
-        return self._recent[-1] if self._recent else None
-
-    def __iter__(self) -> Iterator[Record]:
-        """Give all that is remembered, oldest first, each once."""
-        oldest_recent = self._recent[0].time if self._recent else 0.0
-        yield from (record for record in self._changes if record.time < oldest_recent)
-        yield from self._recent

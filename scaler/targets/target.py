@@ -15,8 +15,10 @@ from scaler.exposition.sample import Sample
 from scaler.policy import Limits, Observation, Replicas, State, decide
 from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
 from scaler.targets.clock import Clock
+from scaler.targets.given import Given
+from scaler.targets.history import History
 from scaler.targets.load import LoadMeter
-from scaler.targets.record import History, PodRecord, Record
+from scaler.targets.record import PodRecord, Record
 from scaler.targets.settings import TriggerSettings
 from scaler.targets.start_up import StartUpMeter
 
@@ -89,12 +91,15 @@ class Target:
         settings: TriggerSettings,
         world: World,
         discovery: Discovery | None = None,
+        given: Mapping[str, Given] | None = None,
     ) -> None:
         self.namespace = namespace
         self.name = name
         self.trigger = trigger
         self.policy_name = policy_name
         self.settings = settings
+        self.given = given or {}
+        """Where the settings come from: what was given, by key; the others are defaults."""
         self.invalid = ""
         """What is wrong with newer metadata, while these go on."""
         self.history = History()
@@ -110,6 +115,8 @@ class Target:
         self._start_up = StartUpMeter()
         self._failure = "no tick yet"
         self._fresh_at: float | None = None
+        self._held_at: float | None = None
+        """When a tick last held the count that KEDA must not be left alone with, since no pod could be read."""
         self._last_change = ("", 0.0)
         self._ticked = asyncio.Event()
 
@@ -185,6 +192,8 @@ class Target:
         else:
             pod, reason = next(iter(observation.load.unknown.items()))
             self._failure = f"no pod can be read; {pod}: {reason}"
+            if workload.may_be_idled:
+                self._held_at = now
         self._ticked.set()
         self._ticked = asyncio.Event()
         for observer in world.observers:
@@ -253,7 +262,7 @@ class Target:
 
     @property
     def active(self) -> bool:
-        """Whether going to zero could hurt. Raises Stale when it cannot be told: KEDA then keeps the count."""
+        """Whether going to zero could hurt. Raises Stale when it cannot be told."""
         return self._fresh().decision.active
 
     def answer(self) -> float:
@@ -263,9 +272,18 @@ class Target:
     def _fresh(self) -> Record:
         if self.latest is None:
             raise Stale(f"{self}: no decision yet: {self._failure}")
-        if stale := self._stale():
+        if (stale := self._stale()) and not self._holds():
             raise Stale(f"{self}: {stale}")
         return self.latest
+
+    def _holds(self) -> bool:
+        """Whether the count is known although no pod is, and KEDA is better told to keep it than told nothing.
+
+        A refusal freezes the HPA. But where the HPA's question fails in the same moment as KEDA's own, KEDA 2.21 takes
+        a trigger for inactive instead of failed, and it alone may then go to zero, or to `idleReplicaCount`. Besides,
+        each refusal makes it close its connection, and with it the streams.
+        """
+        return self._held_at is not None and self._world.clock.monotonic() - self._held_at <= self.settings.staleness_s
 
     def _stale(self) -> str:
         now = self._world.clock.monotonic()

@@ -6,13 +6,14 @@ import asyncio
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import structlog
 
 from scaler.cluster.model import Discovery, ScaledObject
 from scaler.policy import SettingsError
 from scaler.policy.presets import policy_name
+from scaler.targets.given import given
 from scaler.targets.settings import FROM_ENV, TriggerSettings, parse_trigger, trigger_id
 from scaler.targets.target import Target, World
 
@@ -37,6 +38,16 @@ class _Key:
     @property
     def scaled_object(self) -> tuple[str, str]:
         return self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A trigger that is not served, and what is wrong with it."""
+
+    namespace: str
+    name: str
+    trigger: str
+    error: str
 
 
 class Targets:
@@ -94,6 +105,16 @@ class Targets:
         known = ", ".join(str(t) for t in list(self)[:10]) or "none yet"
         raise LookupError(f"no target {namespace}/{name}; known are {known}")
 
+    @property
+    def invalid(self) -> tuple[Invalid, ...]:
+        """The triggers that are not served because they are wrong, ordered by namespace and name."""
+        served = {(target.namespace, target.name) for target in self._targets.values()}
+        return tuple(
+            Invalid(key.namespace, key.name, key.trigger, str(error))
+            for key, error in sorted(self._errors.items(), key=lambda item: astuple(item[0]))
+            if key.scaled_object not in served
+        )
+
     def show(self, scaled_objects: Iterable[ScaledObject]) -> None:
         """Take in the ScaledObjects that name this server, all of them: begin what is new, end what is gone."""
         metadata = {
@@ -142,7 +163,8 @@ class Targets:
                 raise
             predecessor.invalid = f"the trigger's new metadata are invalid, the last valid ones stay in force: {error}"
             return predecessor
-        target = Target(key.namespace, key.name, key.trigger, policy_name(metadata), settings, self.world, discovery)
+        name, origins = policy_name(metadata), given(metadata, self._policies)
+        target = Target(key.namespace, key.name, key.trigger, name, settings, self.world, discovery, origins)
         if predecessor is not None:
             target.succeed(predecessor)
             predecessor.invalid = ""

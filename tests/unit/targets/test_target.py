@@ -59,6 +59,24 @@ async def test_when_no_pod_can_be_read_the_answer_goes_stale_and_says_why() -> N
     assert target.answer() == 2.0
 
 
+@pytest.mark.parametrize(("minimum", "idle"), [(0, None), (1, 0)], ids=["minReplicaCount 0", "idleReplicaCount 0"])
+async def test_where_keda_may_go_to_zero_by_itself_pods_that_cannot_be_read_are_a_hold_and_no_refusal(
+    minimum: int, idle: int | None
+) -> None:
+    scene = Scene(minimum=minimum, idle=idle)
+    scene.everywhere(page())
+    target = scene.target({**SIMPLE, "staleness": "10s"})
+    await scene.tick(target)
+    scene.everywhere(Unknown("connection refused"))
+    await scene.tick(target, 20)
+    assert target.state is TargetState.STALE
+    assert (target.answer(), target.active) == (2.0, True)
+    scene.seen_ago_s = 100.0
+    await scene.tick(target, 11)
+    with pytest.raises(Stale, match="cluster was last seen"):
+        target.answer()
+
+
 async def test_a_cluster_that_was_not_seen_for_long_stops_decisions() -> None:
     scene = Scene()
     target = scene.target()
@@ -200,15 +218,3 @@ async def test_the_story_of_one_replica_is_in_the_singular() -> None:
     assert target.latest is not None
     assert target.latest.decision.desired == 1
     assert "wants 1 replica: " in story(target, target.latest)
-
-
-async def test_history_keeps_recent_ticks_and_older_changes_each_once() -> None:
-    scene = Scene()
-    target = scene.target()
-    scene.everywhere(page(10, 10))
-    await scene.tick(target, 200)
-    records = list(target.records())
-    assert len({record.time for record in records}) == len(records)
-    assert records[0].decision.desired != records[0].before
-    assert len(records) == 21
-    assert records == sorted(records, key=lambda record: record.time)
