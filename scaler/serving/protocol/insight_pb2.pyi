@@ -32,9 +32,9 @@ class _StateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_State.ValueType
     """Something waits, runs or loads."""
     IDLE: _State.ValueType  # 3
     STALE: _State.ValueType  # 4
-    """What is known is older than the staleness bound: GetMetrics answers UNAVAILABLE."""
+    """What is known is older than the staleness bound: GetMetrics holds the count, or answers UNAVAILABLE."""
     INVALID: _State.ValueType  # 5
-    """The trigger's metadata are invalid and no earlier valid ones are known."""
+    """The trigger's metadata are invalid, as `reason` tells, and no earlier valid ones are known."""
 
 class State(_State, metaclass=_StateEnumTypeWrapper): ...
 
@@ -45,9 +45,9 @@ ACTIVE: State.ValueType  # 2
 """Something waits, runs or loads."""
 IDLE: State.ValueType  # 3
 STALE: State.ValueType  # 4
-"""What is known is older than the staleness bound: GetMetrics answers UNAVAILABLE."""
+"""What is known is older than the staleness bound: GetMetrics holds the count, or answers UNAVAILABLE."""
 INVALID: State.ValueType  # 5
-"""The trigger's metadata are invalid and no earlier valid ones are known."""
+"""The trigger's metadata are invalid, as `reason` tells, and no earlier valid ones are known."""
 Global___State: _TypeAlias = State  # noqa: Y015
 
 @_typing.final
@@ -136,6 +136,8 @@ class TargetSummary(_message.Message):
     LAST_CHANGE_FIELD_NUMBER: _builtins.int
     LAST_CHANGE_TIME_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     name: _builtins.str
     trigger: _builtins.str
@@ -147,6 +149,9 @@ class TargetSummary(_message.Message):
     last_change: _builtins.str
     """Why `desired` changed last, `RULE: TEXT`, and when (Unix seconds); empty and 0 when it never did."""
     last_change_time: _builtins.float
+    waiting: _builtins.float
+    """Requests that wait and that run; absent when unknown."""
+    running: _builtins.float
     @_builtins.property
     def replicas(self) -> Global___Replicas:
         """Absent before the first decision."""
@@ -167,12 +172,21 @@ class TargetSummary(_message.Message):
         last_change: _builtins.str = ...,
         last_change_time: _builtins.float = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        waiting: _builtins.float | None = ...,
+        running: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["replicas", b"replicas"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_running", b"_running", "_waiting", b"_waiting", "replicas", b"replicas", "running", b"running", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_change", b"last_change", "last_change_time", b"last_change_time", "name", b"name", "namespace", b"namespace", "policy", b"policy", "reason", b"reason", "replicas", b"replicas", "state", b"state", "trigger", b"trigger", "unknown_pods", b"unknown_pods", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_running", b"_running", "_waiting", b"_waiting", "last_change", b"last_change", "last_change_time", b"last_change_time", "name", b"name", "namespace", b"namespace", "policy", b"policy", "reason", b"reason", "replicas", b"replicas", "running", b"running", "state", b"state", "trigger", b"trigger", "unknown_pods", b"unknown_pods", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__running: _TypeAlias = _typing.Literal["running"]  # noqa: Y015
+    _WhichOneofArgType__running: _TypeAlias = _typing.Literal["_running", b"_running"]  # noqa: Y015
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__running) -> _WhichOneofReturnType__running | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
 
 Global___TargetSummary: _TypeAlias = TargetSummary  # noqa: Y015
 
@@ -227,17 +241,56 @@ class Load(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LatencyEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___Latency: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___Latency | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     KNOWN_PODS_FIELD_NUMBER: _builtins.int
     UNKNOWN_PODS_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
     RUNNING_FIELD_NUMBER: _builtins.int
     KV_CACHE_USAGE_FIELD_NUMBER: _builtins.int
+    GPU_UTILIZATION_FIELD_NUMBER: _builtins.int
+    ARRIVAL_RATE_FIELD_NUMBER: _builtins.int
+    COMPLETION_RATE_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKEN_RATE_FIELD_NUMBER: _builtins.int
+    GENERATION_TOKEN_RATE_FIELD_NUMBER: _builtins.int
+    LATENCY_FIELD_NUMBER: _builtins.int
     known_pods: _builtins.int
     unknown_pods: _builtins.int
     waiting: _builtins.float
     running: _builtins.float
     kv_cache_usage: _builtins.float
     """Mean over the pods, 0 to 1."""
+    gpu_utilization: _builtins.float
+    """Mean over the pods, 0 to 1."""
+    arrival_rate: _builtins.float
+    """Requests that arrived and that finished, per second."""
+    completion_rate: _builtins.float
+    prompt_token_rate: _builtins.float
+    """Tokens per second."""
+    generation_token_rate: _builtins.float
+    @_builtins.property
+    def latency(self) -> _containers.MessageMap[_builtins.str, Global___Latency]:
+        """By name: `ttft`, `itl`, `e2e`, `queue_time`; absent when nothing was observed in the look-back."""
+
     def __init__(
         self,
         *,
@@ -246,25 +299,109 @@ class Load(_message.Message):
         waiting: _builtins.float | None = ...,
         running: _builtins.float | None = ...,
         kv_cache_usage: _builtins.float | None = ...,
+        gpu_utilization: _builtins.float | None = ...,
+        arrival_rate: _builtins.float | None = ...,
+        completion_rate: _builtins.float | None = ...,
+        prompt_token_rate: _builtins.float | None = ...,
+        generation_token_rate: _builtins.float | None = ...,
+        latency: _abc.Mapping[_builtins.str, Global___Latency] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_kv_cache_usage", b"_kv_cache_usage", "_running", b"_running", "_waiting", b"_waiting", "kv_cache_usage", b"kv_cache_usage", "running", b"running", "waiting", b"waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arrival_rate", b"_arrival_rate", "_completion_rate", b"_completion_rate", "_generation_token_rate", b"_generation_token_rate", "_gpu_utilization", b"_gpu_utilization", "_kv_cache_usage", b"_kv_cache_usage", "_prompt_token_rate", b"_prompt_token_rate", "_running", b"_running", "_waiting", b"_waiting", "arrival_rate", b"arrival_rate", "completion_rate", b"completion_rate", "generation_token_rate", b"generation_token_rate", "gpu_utilization", b"gpu_utilization", "kv_cache_usage", b"kv_cache_usage", "prompt_token_rate", b"prompt_token_rate", "running", b"running", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kv_cache_usage", b"_kv_cache_usage", "_running", b"_running", "_waiting", b"_waiting", "known_pods", b"known_pods", "kv_cache_usage", b"kv_cache_usage", "running", b"running", "unknown_pods", b"unknown_pods", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arrival_rate", b"_arrival_rate", "_completion_rate", b"_completion_rate", "_generation_token_rate", b"_generation_token_rate", "_gpu_utilization", b"_gpu_utilization", "_kv_cache_usage", b"_kv_cache_usage", "_prompt_token_rate", b"_prompt_token_rate", "_running", b"_running", "_waiting", b"_waiting", "arrival_rate", b"arrival_rate", "completion_rate", b"completion_rate", "generation_token_rate", b"generation_token_rate", "gpu_utilization", b"gpu_utilization", "known_pods", b"known_pods", "kv_cache_usage", b"kv_cache_usage", "latency", b"latency", "prompt_token_rate", b"prompt_token_rate", "running", b"running", "unknown_pods", b"unknown_pods", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__arrival_rate: _TypeAlias = _typing.Literal["arrival_rate"]  # noqa: Y015
+    _WhichOneofArgType__arrival_rate: _TypeAlias = _typing.Literal["_arrival_rate", b"_arrival_rate"]  # noqa: Y015
+    _WhichOneofReturnType__completion_rate: _TypeAlias = _typing.Literal["completion_rate"]  # noqa: Y015
+    _WhichOneofArgType__completion_rate: _TypeAlias = _typing.Literal["_completion_rate", b"_completion_rate"]  # noqa: Y015
+    _WhichOneofReturnType__generation_token_rate: _TypeAlias = _typing.Literal["generation_token_rate"]  # noqa: Y015
+    _WhichOneofArgType__generation_token_rate: _TypeAlias = _typing.Literal["_generation_token_rate", b"_generation_token_rate"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_utilization: _TypeAlias = _typing.Literal["gpu_utilization"]  # noqa: Y015
+    _WhichOneofArgType__gpu_utilization: _TypeAlias = _typing.Literal["_gpu_utilization", b"_gpu_utilization"]  # noqa: Y015
     _WhichOneofReturnType__kv_cache_usage: _TypeAlias = _typing.Literal["kv_cache_usage"]  # noqa: Y015
     _WhichOneofArgType__kv_cache_usage: _TypeAlias = _typing.Literal["_kv_cache_usage", b"_kv_cache_usage"]  # noqa: Y015
+    _WhichOneofReturnType__prompt_token_rate: _TypeAlias = _typing.Literal["prompt_token_rate"]  # noqa: Y015
+    _WhichOneofArgType__prompt_token_rate: _TypeAlias = _typing.Literal["_prompt_token_rate", b"_prompt_token_rate"]  # noqa: Y015
     _WhichOneofReturnType__running: _TypeAlias = _typing.Literal["running"]  # noqa: Y015
     _WhichOneofArgType__running: _TypeAlias = _typing.Literal["_running", b"_running"]  # noqa: Y015
     _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
     _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__arrival_rate) -> _WhichOneofReturnType__arrival_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completion_rate) -> _WhichOneofReturnType__completion_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__generation_token_rate) -> _WhichOneofReturnType__generation_token_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_utilization) -> _WhichOneofReturnType__gpu_utilization | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__kv_cache_usage) -> _WhichOneofReturnType__kv_cache_usage | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_token_rate) -> _WhichOneofReturnType__prompt_token_rate | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__running) -> _WhichOneofReturnType__running | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
 
 Global___Load: _TypeAlias = Load  # noqa: Y015
+
+@_typing.final
+class Latency(_message.Message):
+    """Quantiles over the look-back, in seconds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    P50_FIELD_NUMBER: _builtins.int
+    P90_FIELD_NUMBER: _builtins.int
+    P95_FIELD_NUMBER: _builtins.int
+    P99_FIELD_NUMBER: _builtins.int
+    WORST_P95_FIELD_NUMBER: _builtins.int
+    p50: _builtins.float
+    p90: _builtins.float
+    p95: _builtins.float
+    p99: _builtins.float
+    worst_p95: _builtins.float
+    """The highest p95 of any single pod."""
+    def __init__(
+        self,
+        *,
+        p50: _builtins.float = ...,
+        p90: _builtins.float = ...,
+        p95: _builtins.float = ...,
+        p99: _builtins.float = ...,
+        worst_p95: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["p50", b"p50", "p90", b"p90", "p95", b"p95", "p99", b"p99", "worst_p95", b"worst_p95"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Latency: _TypeAlias = Latency  # noqa: Y015
+
+@_typing.final
+class StartUp(_message.Message):
+    """From "replica asked for" to "pod ready", measured, in seconds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEDIAN_FIELD_NUMBER: _builtins.int
+    P90_FIELD_NUMBER: _builtins.int
+    median: _builtins.float
+    p90: _builtins.float
+    def __init__(
+        self,
+        *,
+        median: _builtins.float = ...,
+        p90: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["median", b"median", "p90", b"p90"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartUp: _TypeAlias = StartUp  # noqa: Y015
 
 @_typing.final
 class Step(_message.Message):
@@ -412,6 +549,7 @@ class Explanation(_message.Message):
     PODS_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     STORY_FIELD_NUMBER: _builtins.int
+    START_UP_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     name: _builtins.str
     trigger: _builtins.str
@@ -444,6 +582,10 @@ class Explanation(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Things to know: an invalid newer configuration, a tolerance that the API server dropped, ..."""
 
+    @_builtins.property
+    def start_up(self) -> Global___StartUp:
+        """Absent until a start was seen."""
+
     def __init__(
         self,
         *,
@@ -464,10 +606,11 @@ class Explanation(_message.Message):
         pods: _abc.Iterable[Global___PodReading] | None = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         story: _builtins.str = ...,
+        start_up: Global___StartUp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["emission", b"emission", "load", b"load", "replicas", b"replicas"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["emission", b"emission", "load", b"load", "replicas", b"replicas", "start_up", b"start_up"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "emission", b"emission", "last_change", b"last_change", "last_change_time", b"last_change_time", "load", b"load", "name", b"name", "namespace", b"namespace", "pods", b"pods", "policy", b"policy", "reason", b"reason", "replicas", b"replicas", "state", b"state", "steps", b"steps", "story", b"story", "time", b"time", "trigger", b"trigger", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "emission", b"emission", "last_change", b"last_change", "last_change_time", b"last_change_time", "load", b"load", "name", b"name", "namespace", b"namespace", "pods", b"pods", "policy", b"policy", "reason", b"reason", "replicas", b"replicas", "start_up", b"start_up", "state", b"state", "steps", b"steps", "story", b"story", "time", b"time", "trigger", b"trigger", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
