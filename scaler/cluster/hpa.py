@@ -80,7 +80,7 @@ def hpa_warnings(scaled_object: ScaledObject, hpa: Hpa) -> list[str]:
             lines.append(
                 f"HPA {hpa.name} carries no {direction} tolerance though the ScaledObject asks for {asked:g}: the API "
                 f"server dropped it (feature gate HPAConfigurableTolerance, on by default from Kubernetes 1.35), so "
-                f"{DEFAULT_TOLERANCE:g} is in force"
+                f"{DEFAULT_TOLERANCE:g} is in force, and toleranceMode says what happens within it"
             )
         else:
             lines.append(

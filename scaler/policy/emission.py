@@ -41,5 +41,6 @@ def emit(desired: int, current: int, limits: Limits, mode: ToleranceMode) -> Emi
     if mode == "round-up" and desired > current:
         return emission(first_up, f"{why}; {arrive(first_up)} is the first count above that passes")
     if mode == "exact":
-        return emission(desired, f"{why}: set tolerance 0 in the ScaledObject's behaviors")
+        way_out = "set tolerance 0 in the ScaledObject's behaviors (from Kubernetes 1.35), or toleranceMode: round-up"
+        return emission(desired, f"{why}: {way_out}")
     return emission(current, why)

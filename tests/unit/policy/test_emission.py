@@ -109,6 +109,7 @@ def test_exact_emits_the_count_itself_and_names_the_setting_that_lets_it_through
     assert emission.value == 21
     assert emission.arrives_at == 20
     assert "tolerance 0" in emission.note
+    assert "toleranceMode: round-up" in emission.note
 
 
 @pytest.mark.parametrize("mode", MODES)
