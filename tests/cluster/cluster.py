@@ -49,7 +49,7 @@ class Cluster(ControlPlane):
         self.run(
             "kube-controller-manager",
             [
-                toolchain.binary("kubernetes", "kube-controller-manager"),
+                toolchain.binary(self._kubernetes, "kube-controller-manager"),
                 f"--kubeconfig={manager}",
                 "--leader-elect=false",
                 "--secure-port=0",
@@ -63,7 +63,7 @@ class Cluster(ControlPlane):
         self.run(
             "kube-scheduler",
             [
-                toolchain.binary("kubernetes", "kube-scheduler"),
+                toolchain.binary(self._kubernetes, "kube-scheduler"),
                 f"--kubeconfig={scheduler}",
                 "--leader-elect=false",
                 "--secure-port=0",

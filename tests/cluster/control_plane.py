@@ -30,13 +30,14 @@ class ControlPlane:
     """An API server with nothing behind it: objects are kept as they are sent, no controller acts on them.
 
     A context manager. Everything lies in a temporary folder that goes when it stops (unless ``keep_logs``).
-    ``port`` is the API server's, any free one unless given.
+    ``port`` is the API server's, any free one unless given; ``kubernetes`` is the part of the toolchain that runs.
 
     Attributes: ``url``; ``kubeconfig``, the administrator's; ``api``, an HTTP client with the administrator's
     rights; ``programs`` by name, to be stopped and started by a test of faults.
     """
 
-    def __init__(self, *, port: int = 0) -> None:
+    def __init__(self, *, port: int = 0, kubernetes: str = "kubernetes") -> None:
+        self._kubernetes = kubernetes
         self._ports = Ports()
         self.port = self._ports.reserve("kube-apiserver", port)
         self.url = f"https://127.0.0.1:{self.port}"
@@ -116,7 +117,7 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl prints, as the administrator. Raises RuntimeError with what it said on failure."""
-        return self.client(toolchain.binary("kubernetes", "kubectl"), *arguments, stdin=stdin)
+        return self.client(toolchain.binary(self._kubernetes, "kubectl"), *arguments, stdin=stdin)
 
     def client(self, program: Path, *arguments: str, stdin: str | None = None) -> str:
         """What a client's program (kubectl, helm) prints, as the administrator. Raises RuntimeError as kubectl does."""
@@ -252,7 +253,7 @@ class ControlPlane:
         self.run(
             "kube-apiserver",
             [
-                toolchain.binary("kubernetes", "kube-apiserver"),
+                toolchain.binary(self._kubernetes, "kube-apiserver"),
                 f"--etcd-servers={etcd_url}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",

@@ -27,12 +27,19 @@ _RIGHTS = (
 
 
 class KedaCluster(Cluster):
-    """ScaledObjects work: give a trigger's scaler by a loopback address, since no Service name resolves."""
+    """ScaledObjects work: give a trigger's scaler by a loopback address, since no Service name resolves.
+
+    ``keda`` is the part of the toolchain that runs.
+    """
+
+    def __init__(self, *, port: int = 0, kubernetes: str = "kubernetes", keda: str = "keda") -> None:
+        super().__init__(port=port, kubernetes=kubernetes)
+        self._keda = keda
 
     def launch(self) -> None:
         """Installs KEDA's definitions and rights, and starts its programs."""
         super().launch()
-        manifests = toolchain.module_dir("keda") / "config"
+        manifests = toolchain.module_dir(self._keda) / "config"
         self.apply_crds(manifests / "crd" / "bases")
         self.kubectl("apply", "--server-side", *(f"--filename={manifests / file}" for file in _RIGHTS))
         kubeconfig = self.service_account_kubeconfig(NAMESPACE, "keda-operator")
@@ -58,7 +65,7 @@ class KedaCluster(Cluster):
         self.run(
             "keda-operator",
             [
-                toolchain.binary("keda", "operator"),
+                toolchain.binary(self._keda, "operator"),
                 f"--kubeconfig={kubeconfig}",
                 f"--cert-dir={server.certificate.parent}",
                 f"--metrics-service-bind-address=127.0.0.1:{metrics_service}",
@@ -75,7 +82,7 @@ class KedaCluster(Cluster):
         self.run(
             "keda-adapter",
             [
-                toolchain.binary("keda", "adapter"),
+                toolchain.binary(self._keda, "adapter"),
                 f"--lister-kubeconfig={kubeconfig}",
                 f"--authentication-kubeconfig={kubeconfig}",
                 f"--authorization-kubeconfig={kubeconfig}",
@@ -121,7 +128,7 @@ class KedaCluster(Cluster):
         self.run(
             "keda-webhooks",
             [
-                toolchain.binary("keda", "webhooks"),
+                toolchain.binary(self._keda, "webhooks"),
                 f"--kubeconfig={kubeconfig}",
                 f"--cert-dir={server.certificate.parent}",
                 f"--port={port}",

@@ -2,7 +2,7 @@
 
 A part is one Go module with a folder of its name beside this file. The folder's ``go.mod`` pins the version
 (and, with ``go.sum``, everything it is built from); its ``tool`` lines name the packages below. A further
-part, or an older version of one, is one more folder and one more entry here.
+part is one more folder and one more entry here; an older version of one is an entry that differs in its name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -68,6 +68,25 @@ def _read(file: Path, pattern: str) -> str:
 
 
 _KUBERNETES_VERSION = "k8s.io/component-base/version"
+_KUBERNETES = Part(
+    name="kubernetes",
+    module="k8s.io/kubernetes",
+    programs={
+        program: f"k8s.io/kubernetes/cmd/{program}"
+        for program in ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
+    },
+    stamps=(
+        f"{_KUBERNETES_VERSION}.gitVersion=v{{version}}",
+        f"{_KUBERNETES_VERSION}.gitMajor={{major}}",
+        f"{_KUBERNETES_VERSION}.gitMinor={{minor}}",
+    ),
+)
+_KEDA = Part(
+    name="keda",
+    module="github.com/kedacore/keda/v2",
+    programs={program: f"github.com/kedacore/keda/v2/cmd/{program}" for program in ("operator", "adapter", "webhooks")},
+    stamps=("github.com/kedacore/keda/v2/version.Version={version}",),
+)
 
 PARTS: Mapping[str, Part] = {
     part.name: part
@@ -89,32 +108,15 @@ PARTS: Mapping[str, Part] = {
             module="go.etcd.io/etcd/server/v3",
             programs={"etcd": "go.etcd.io/etcd/server/v3"},
         ),
-        Part(
-            name="kubernetes",
-            module="k8s.io/kubernetes",
-            programs={
-                program: f"k8s.io/kubernetes/cmd/{program}"
-                for program in ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
-            },
-            stamps=(
-                f"{_KUBERNETES_VERSION}.gitVersion=v{{version}}",
-                f"{_KUBERNETES_VERSION}.gitMajor={{major}}",
-                f"{_KUBERNETES_VERSION}.gitMinor={{minor}}",
-            ),
-        ),
+        _KUBERNETES,
+        replace(_KUBERNETES, name="kubernetes-1.34"),  # the oldest supported, as KEDA below
         Part(
             name="kwok",
             module="sigs.k8s.io/kwok",
             programs={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
         ),
-        Part(
-            name="keda",
-            module="github.com/kedacore/keda/v2",
-            programs={
-                program: f"github.com/kedacore/keda/v2/cmd/{program}" for program in ("operator", "adapter", "webhooks")
-            },
-            stamps=("github.com/kedacore/keda/v2/version.Version={version}",),
-        ),
+        _KEDA,
+        replace(_KEDA, name="keda-2.18"),
         Part(
             name="prometheus",
             module="github.com/prometheus/prometheus",
