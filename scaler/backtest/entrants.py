@@ -1,12 +1,19 @@
-"""From what a person writes to a contender: `adaptive`, `ray-serve,targetOngoingRequests=20`, `static-6`, a rival."""
+"""From what a person writes to a contender: `adaptive`, `ray-serve,targetOngoingRequests=20`, `static-6`, a rival.
+
+A rival takes its own settings in the same way: `knative,target=12`.
+"""
 
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from functools import partial
+from typing import Any
 
+from scaler.backtest.contender import Maker
 from scaler.backtest.ours import Ours
 from scaler.backtest.rivals import RIVALS, fixed
 from scaler.backtest.run import Entrant
@@ -26,14 +33,8 @@ def settings(text: str, policies: Policies | None = None) -> PolicySettings:
 
     Raises SettingsError.
     """
-    name, *pairs = (part.strip() for part in text.split(","))
-    metadata = {"policy": name}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise SettingsError([f"{text}: {pair!r} is wrong; right is, for instance, headroom=10%"])
-        metadata[key.strip()] = value.strip()
-    return parse_trigger(metadata, policies)
+    name, pairs = _split(text, "headroom=10%")
+    return parse_trigger({"policy": name, **pairs}, policies)
 
 
 def entrant(text: str, policies: Policies | None = None) -> Entrant:
@@ -43,9 +44,8 @@ def entrant(text: str, policies: Policies | None = None) -> Entrant:
         return Entrant(text, partial(Ours, settings=settings(text, policies), name=text))
     if (static := _STATIC.fullmatch(text)) is not None:
         return Entrant(text, fixed(int(static[1])))
-    rival = text.removeprefix(RIVAL)
-    if rival in RIVALS:
-        return Entrant(text, RIVALS[rival])
+    if name.removeprefix(RIVAL) in RIVALS:
+        return Entrant(text, _rival(text))
     known = [*PRESETS, *(policies or {}), *rivals(), "static-N"]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
@@ -55,3 +55,51 @@ def entrant(text: str, policies: Policies | None = None) -> Entrant:
 def rivals() -> list[str]:
     """Return the names under which the rivals are known here."""
     return [f"{RIVAL}{name}" if name in PRESETS else name for name in RIVALS]
+
+
+def rival_settings(name: str) -> Any:
+    """Return a rival's settings, a frozen dataclass with its authors' values; None where it has none."""
+    maker = RIVALS[name]
+    if isinstance(maker, partial):
+        return maker.keywords["settings"]
+    parameter = inspect.signature(maker).parameters.get("settings")
+    return None if parameter is None else parameter.default
+
+
+def _rival(text: str) -> Maker:
+    """Return a rival with the settings beside its name."""
+    full, pairs = _split(text, "target=12")
+    name = full.removeprefix(RIVAL)
+    maker, base = RIVALS[name], rival_settings(name)
+    if not pairs:
+        return maker
+    known = {} if base is None else asdict(base)
+    if strangers := [key for key in pairs if key not in known]:
+        right = f"right is {', '.join(known)}" if known else f"{name} has none"
+        raise SettingsError([f"{text}: no setting {', '.join(strangers)}; {right}"])
+    values = {key: _value(text, key, value, known[key]) for key, value in pairs.items()}
+    rule: Any = maker.func if isinstance(maker, partial) else maker
+    return partial(rule, settings=replace(base, **values), name=text)
+
+
+def _value(text: str, key: str, value: str, default: object) -> object:
+    if isinstance(default, bool):
+        if value not in {"true", "false"}:
+            raise SettingsError([f"{text}: {key} is {value!r}; right is true or false"])
+        return value == "true"
+    try:
+        return float(value)
+    except ValueError:
+        raise SettingsError([f"{text}: {key} is {value!r}; right is a number"]) from None
+
+
+def _split(text: str, example: str) -> tuple[str, dict[str, str]]:
+    """Return the name and the pairs behind it. Raises SettingsError."""
+    name, *rest = (part.strip() for part in text.split(","))
+    pairs = {}
+    for pair in rest:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise SettingsError([f"{text}: {pair!r} is wrong; right is, for instance, {example}"])
+        pairs[key.strip()] = value.strip()
+    return name, pairs
