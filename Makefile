@@ -35,7 +35,7 @@ lint: setup  ## ruff, mypy --strict and the arrows between rooms
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup  ## the speed tables of benchmarks/RESULTS.md
+bench: setup  ## the speed tables of benchmarks/RESULTS.md; ARGS=spike or ARGS=many measures on a control plane, needs Go
 	$(BIN)/python -m benchmarks $(ARGS)
 
 proto:  ## regenerate scaler/serving/protocol from proto/

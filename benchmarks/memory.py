@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks import Row
+from benchmarks._processes import resident_mb
 from benchmarks._steady import PODS, TARGETS, server
 
 FILL_S = 45.0
@@ -27,6 +27,4 @@ def rows() -> Iterator[Row]:
 
 def _resident_mb(targets: int) -> float:
     with server(targets, FILL_S) as (_, pid):
-        status = Path(f"/proc/{pid}/status").read_text()
-        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
-        return int(line.split()[1]) * 1024 / 1e6
+        return resident_mb(pid)
