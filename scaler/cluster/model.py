@@ -69,6 +69,8 @@ class ScaledObject:
     tolerance_up: float | None = None
     tolerance_down: float | None = None
     """The tolerances that it asks the HPA to have, None where it asks for none."""
+    idle: int | None = None
+    """`idleReplicaCount`: what KEDA sets, below the minimum, when all is quiet; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,13 @@ class Workload:
     """Things that the operator should know, one line each."""
     seen_at: float = 0.0
     """Unix time until which this view is known to be right: while the watches are alive, now."""
+    idle: int | None = None
+    """`idleReplicaCount`, None where there is none."""
+
+    @property
+    def may_be_idled(self) -> bool:
+        """Whether KEDA itself, past the HPA, takes replicas away when it believes that all is quiet."""
+        return self.minimum == 0 or self.idle is not None
 
 
 class DiscoveryError(Exception):

@@ -82,6 +82,7 @@ def parse_scaled_object(item: Json, ours: IsOurs) -> ScaledObject | None:
         triggers=tuple(trigger for trigger in external if ours(trigger.metadata)),
         tolerance_up=parse_quantity(_at(behavior, "scaleUp").get("tolerance")),
         tolerance_down=parse_quantity(_at(behavior, "scaleDown").get("tolerance")),
+        idle=spec.get("idleReplicaCount"),
     )
 
 

@@ -24,6 +24,7 @@ def assemble(
         tolerance_down=_tolerance(hpa.tolerance_down if hpa else None),
         paused=scaled_object.paused,
         warnings=tuple(warnings),
+        idle=scaled_object.idle,
     )
 
 

@@ -88,6 +88,12 @@ class Model:
         metrics = self.hpa().get("currentMetrics") or ()
         return [metric["external"]["current"]["averageValue"] for metric in metrics if "external" in metric]
 
+    def ask_as_the_hpa_does(self) -> None:
+        """Ask KEDA for the value of each metric, whatever the answer."""
+        for metric in self._status()["externalMetricNames"]:
+            path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self._stage.namespace}/{metric}"
+            self._stage.cluster.api.get(path, params={"labelSelector": f"scaledobject.keda.sh/name={self.name}"})
+
     def frozen(self) -> bool:
         """Whether the HPA was refused its metric when it looked last."""
         refused = ("ScalingActive", "False", "FailedGetExternalMetric")
@@ -102,9 +108,14 @@ class Model:
 
     def last_active(self) -> float:
         """When KEDA last heard that there is work (Unix time in whole seconds); 0 where it never did."""
-        path = f"/apis/keda.sh/v1alpha1/namespaces/{self._stage.namespace}/scaledobjects/{self.name}"
-        status = (self._stage.cluster.get(path) or {}).get("status", {})
+        status = self._status()
         return datetime.fromisoformat(status["lastActiveTime"]).timestamp() if "lastActiveTime" in status else 0.0
+
+    def _status(self) -> Manifest:
+        """The status of its ScaledObject; empty where there is none."""
+        path = f"/apis/keda.sh/v1alpha1/namespaces/{self._stage.namespace}/scaledobjects/{self.name}"
+        status: Manifest = (self._stage.cluster.get(path) or {}).get("status", {})
+        return status
 
     def described(self) -> str:
         """`kubectl describe scaledobject`."""

@@ -1,12 +1,17 @@
 """Faults on a cluster with the real KEDA and HPA: `spec.replicas` never falls from ignorance, and is right afterwards.
 
-Every model may go to zero, so that whatever was taken for quiet would show. But not before KEDA's usual cool-down: when
-the HPA's question and KEDA's own fail at once, KEDA 2.21 may take its scalers, which the one has closed, for inactive
-ones without an error. It then goes to zero once the cool-down has passed, whatever the scaler says.
+Most models may go to zero, so that whatever was taken for quiet would show. But where KEDA gets no answer, not before
+its usual cool-down: when the HPA's question and KEDA's own fail at once, KEDA 2.21 may take its scalers, which the one
+of them has closed, for inactive ones without an error. It then goes to zero once the cool-down has passed.
 """
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -19,12 +24,12 @@ from tests.cluster.stage import Model, Stage
 
 pytestmark = pytest.mark.toolchain
 
-MAY_GO_TO_ZERO = partial(Role, replicas=4, users=4, minimum=0, cooldown_s=300)
 
-
-def play(stage: Stage, *names: str) -> list[Model]:
+def play(stage: Stage, *names: str, minimum: int = 0, cooldown_s: int = 300) -> list[Model]:
     """Models with four users on four replicas, and HPAs that have found that right."""
-    models = stage.play(*(MAY_GO_TO_ZERO(name=name) for name in names))
+    models = stage.play(
+        *(Role(name=name, replicas=4, users=4, minimum=minimum, cooldown_s=cooldown_s) for name in names)
+    )
     for model in models:
         stage.wait_for(f"an HPA that has looked at {model.name}", partial(is_right, model))
     return models
@@ -46,23 +51,65 @@ def is_held_for_unknown_pods(model: Model) -> bool:
 
 
 def test_pods_that_cannot_be_read_are_not_idle(stage: Stage) -> None:
-    faults = (Fault.HUNG, Fault.GARBAGE, Fault.EMPTY, Fault.RESET)
-    half, *blind = models = play(stage, "half-hung", *(f"all-{fault}" for fault in faults))
+    (half,) = play(stage, "half-hung")
+    (hung,) = play(stage, "all-hung", minimum=1)
     half.fleet.fail(Fault.HUNG, *half.pods()[:2])
-    for model, fault in zip(blind, faults, strict=True):
-        model.fleet.fail(fault)
+    hung.fleet.fail(Fault.HUNG)
     half.users = 0
     stage.wait_for("a hold", partial(is_held_for_unknown_pods, half))
-    for model in blind:
-        stage.wait_for(f"a frozen HPA of {model.name}", model.frozen)
+    stage.wait_for("a frozen HPA", hung.frozen)
+    recover(half, hung)
+
+
+def test_where_keda_may_go_to_zero_it_is_never_refused_an_answer_for_pods_that_cannot_be_read(stage: Stage) -> None:
+    faults = (Fault.HUNG, Fault.GARBAGE, Fault.EMPTY, Fault.RESET)
+    models = play(stage, *(f"all-{fault}" for fault in faults), cooldown_s=5)
+    for model, fault in zip(models, faults, strict=True):
+        model.fleet.fail(fault)
+    for model in models:
+        stage.wait_for(f"a scaler that knows too little of {model.name}", partial(is_stale, model))
+    with questions(*models):
+        unknown_since = time.time()
+        for model in models:
+            stage.wait_for(f"three cool-downs of {model.name}", partial(was_active_at, model, unknown_since + 15))
+    recover(*models)
+
+
+def recover(*models: Model) -> None:
+    """The count never moved; heal all pods, and it does."""
     for model in models:
         assert model.went(4)
-
-    for model in models:
         model.fleet.fail(None)
         model.users = 5
     for model in models:
         model.goes(4, 5)
+
+
+def was_active_at(model: Model, unix_time: float) -> bool:
+    """Whether KEDA has heard of activity so late, and the count has stayed meanwhile."""
+    return model.went(4) and model.last_active() >= unix_time
+
+
+@contextmanager
+def questions(*models: Model) -> Iterator[None]:
+    """Within the block KEDA is asked for the models' metrics as the HPA asks, but all the time.
+
+    So each of its own questions, one a second, meets one of these.
+    """
+    over = threading.Event()
+
+    def ask(model: Model) -> None:
+        while not over.is_set():
+            model.ask_as_the_hpa_does()
+
+    with ThreadPoolExecutor(len(models)) as pool:
+        asking = [pool.submit(ask, model) for model in models]
+        try:
+            yield
+        finally:
+            over.set()
+    for each in asking:
+        each.result()
 
 
 def test_a_killed_scaler_freezes_the_count_and_a_new_one_goes_on(stage: Stage, scaler_process: ScalerProcess) -> None:

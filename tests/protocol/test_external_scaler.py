@@ -90,6 +90,7 @@ async def test_a_target_that_cannot_be_seen_is_an_error_with_the_reason_and_neve
 
 
 async def test_stale_knowledge_is_an_error_with_the_reason(fleet: Fleet, channel: grpc.aio.Channel) -> None:
+    fleet.minimum = 1
     keda = Keda(channel, {**POLICY, "staleness": "0.5s"})
     fleet.waiting = 30
     await until(lambda: _is(keda, 3))

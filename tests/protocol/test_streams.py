@@ -10,7 +10,7 @@ import pytest
 
 from scaler.serving import external_scaler, guard
 from scaler.serving.protocol import externalscaler_pb2 as pb
-from tests.protocol.world import PATIENCE_S, Fleet, Keda, hosted
+from tests.protocol.world import PATIENCE_S, POLICY, Fleet, Keda, hosted
 
 Stream = grpc.aio.UnaryStreamCall[pb.ScaledObjectRef, pb.IsActiveResponse]
 
@@ -60,6 +60,17 @@ async def test_what_cannot_be_told_is_never_pushed_as_idle(fleet: Fleet, keda: K
     assert not done
     fleet.missing, fleet.waiting = "", 1
     assert (await asyncio.wait_for(reading, PATIENCE_S)).result is True
+
+
+async def test_pods_that_cannot_be_read_stay_active_so_that_keda_never_goes_to_zero(
+    fleet: Fleet, channel: grpc.aio.Channel
+) -> None:
+    keda = Keda(channel, {**POLICY, "staleness": "0.3s"})
+    stream = keda.stub.StreamIsActive(keda.ref)
+    assert await _next(stream) is False
+    fleet.silent = True
+    assert [await _next(stream) for _ in range(5)] == [True] * 5
+    assert await keda.value() == fleet.ready
 
 
 async def test_invalid_metadata_end_a_stream_with_all_problems(channel: grpc.aio.Channel) -> None:

@@ -55,6 +55,8 @@ class Scene:
     pods: list[Pod] = field(default_factory=lambda: [pod("a"), pod("b")])
     pages: dict[str, Sample | Unknown] = field(default_factory=lambda: {"a": page(), "b": page()})
     requested: int | None = None
+    minimum: int = 1
+    idle: int | None = None
     missing: str = ""
     seen_ago_s: float = 0.0
     warnings: tuple[str, ...] = ()
@@ -67,13 +69,14 @@ class Scene:
         staying = sum(p.phase is not Phase.TERMINATING for p in self.pods)
         requested = staying if self.requested is None else self.requested
         seen_at = self.clock.utc() - self.seen_ago_s
-        limits = {"minimum": 1, "maximum": 20, "tolerance_up": 0.0, "tolerance_down": 0.0}
+        limits = {"minimum": self.minimum, "maximum": 20, "tolerance_up": 0.0, "tolerance_down": 0.0}
         return Workload(
             requested,
             staying,
             tuple(self.pods),
             warnings=self.warnings,
             seen_at=seen_at,
+            idle=self.idle,
             **limits,  # type: ignore[arg-type]
         )
 
