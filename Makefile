@@ -7,7 +7,7 @@ ARGS   ?=
 # The oldest generator that the package supports: what it writes loads under every newer protobuf and grpcio.
 PROTO_TOOLS := grpcio-tools==1.80.0 mypy-protobuf==5.1.0
 
-.PHONY: help setup demo demo-cluster test lint bench proto toolchain clean
+.PHONY: help setup demo demo-cluster test lint bench backtest proto toolchain clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -37,6 +37,9 @@ lint: setup  ## ruff, mypy --strict and the arrows between rooms
 
 bench: setup  ## the speed tables of benchmarks/RESULTS.md; ARGS=spike or ARGS=many measures on a control plane, needs Go
 	$(BIN)/python -m benchmarks $(ARGS)
+
+backtest: setup  ## policies and rivals on recorded and made-up traffic: the tables of docs/benchmarks.md; ARGS=--help
+	@$(BIN)/python -m benchmarks.policies $(ARGS)
 
 proto:  ## regenerate scaler/serving/protocol from proto/
 	$(PYTHON) -m venv build/proto
