@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from benchmarks.policies import tuning
 from benchmarks.policies.cache import Cache
 from benchmarks.policies.contestants import label, maker
 from benchmarks.policies.playing import Job
 from benchmarks.policies.runs import Work, carry_out, jobs, plan
-from benchmarks.policies.scenes import SCENES, TUNING_SEEDS, VERDICT_SEEDS, Scene
-from scaler.backtest.scores import half_width, mean
+from benchmarks.policies.scenes import SCENES, TUNING_SEEDS, VERDICT_SEEDS, Part, Scene
+from scaler.backtest.scores import Numbers, half_width, mean
 from scaler.policy import SettingsError
 
 Several = list[str] | None
@@ -30,11 +31,15 @@ def main(
     start_up: Annotated[list[float] | None, typer.Option(help="Only these start-ups, in seconds. May repeat.")] = None,
     seeds: Annotated[int, typer.Option(min=1, max=8, help="With --policy: how many seeds.")] = 3,
     verdict: Annotated[bool, typer.Option("--verdict", help="With --policy: on the seeds that judge.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Search the rivals' settings, write tuned.json.")] = False,
     jobs_: Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as cores.")] = 0,
 ) -> None:
     """Play policies and rivals against each other, and compare them."""
     scenes = [_scene(name) for name in trace or SCENES]
     processes = jobs_ or os.cpu_count() or 1
+    if tune:
+        tuning.write(tuning.tune(lambda wanted: played(wanted, processes), scenes))
+        return
     try:
         for name in policy or []:
             maker(name)
@@ -59,7 +64,8 @@ def _compare(
     processes: int,
 ) -> None:
     """Print attainment @ average replicas of each policy, a line for each scene and start-up."""
-    part, numbers = ("verdict", VERDICT_SEEDS) if verdict else ("tuning", TUNING_SEEDS)
+    part: Part = "verdict" if verdict else "tuning"
+    numbers = VERDICT_SEEDS if verdict else TUNING_SEEDS
     wanted = [
         job
         for scene in scenes
@@ -80,10 +86,11 @@ def _compare(
     Console().print(table)
 
 
-def _cell(runs: Sequence[dict]) -> str:  # type: ignore
+def _cell(runs: Sequence[Numbers]) -> str:
     shares = [100 * run["attainment"]["both"] for run in runs]
     width = half_width(shares)
-    return f"{mean(shares):.1f}{'' if width is None else f' ±{width:.1f}'} @ {mean([r['average_replicas'] for r in runs]):.2f}"
+    shown = f"{mean(shares):.1f}" if width is None else f"{mean(shares):.1f} ±{width:.1f}"
+    return f"{shown} @ {mean([run['average_replicas'] for run in runs]):.2f}"
 
 
 def played(wanted: Sequence[Job], processes: int) -> Work:

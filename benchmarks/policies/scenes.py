@@ -45,10 +45,12 @@ class Scene:
     fixed: tuple[int, ...]
     """Counts of the static frontier."""
     scale: float = 1.0
+    length_s: float | None = None
+    """How much of the part is played; None: all of it."""
     usual_start_up_s: float = 60.0
     """The one at which everybody is judged on all verdict seeds."""
     seen: bool = True
-    """Whether our own policy was worked on with its tuning part; what is not seen was looked at only for the verdict."""
+    """Whether our own policy was worked on with its tuning part; one that is not was kept for the verdict."""
     varies: bool = True
     """Whether the load varies by two times or more, so that somebody who scales should beat any fixed count."""
     pulse_s: float | None = None
@@ -77,11 +79,11 @@ class Scene:
 
 @lru_cache
 def _traffic(scene: Scene, part: Part) -> Trace:
-    if not scene.recorded:
-        return find(scene.trace).scaled(scene.scale)
-    whole = find(str(TRACES / scene.trace))
+    whole = find(str(TRACES / scene.trace) if scene.recorded else scene.trace)
     half = whole.duration_s / 2
-    return whole.between(*((0.0, half) if part == "tuning" else (half, whole.duration_s))).scaled(scene.scale)
+    begin = half if scene.recorded and part == "verdict" else 0.0
+    end = half if scene.recorded and part == "tuning" else whole.duration_s
+    return whole.between(begin, end if scene.length_s is None else begin + scene.length_s).scaled(scene.scale)
 
 
 @lru_cache(maxsize=4)
@@ -132,14 +134,15 @@ _ALL = (
     ),
     Scene(
         "azure-conversation",
-        "chat at Azure, four times",
+        "chat at Azure, three times",
         _AZURE_CHAT,
         "time_bound",
         minimum=1,
         maximum=12,
         initial=4,
         fixed=(2, 3, 4, 5, 6, 8),
-        scale=4.0,
+        scale=3.0,
+        length_s=1200.0,
     ),
     Scene(
         "mooncake",
@@ -150,6 +153,7 @@ _ALL = (
         maximum=16,
         initial=6,
         fixed=(4, 5, 6, 7, 8, 10, 12, 16),
+        length_s=1200.0,
         varies=False,
     ),
     Scene(
@@ -161,6 +165,7 @@ _ALL = (
         maximum=16,
         initial=2,
         fixed=(4, 5, 6, 7, 8, 10, 12, 16),
+        length_s=1200.0,
         varies=False,
     ),
     Scene(
@@ -172,6 +177,7 @@ _ALL = (
         maximum=12,
         initial=4,
         fixed=(3, 4, 5, 6, 7, 8, 10),
+        length_s=1800.0,
     ),
     Scene(
         "pulse",
@@ -203,6 +209,7 @@ _ALL = (
         maximum=12,
         initial=1,
         fixed=(2, 3, 4, 5, 6, 8),
+        length_s=1800.0,
     ),
     Scene(
         "mix",
@@ -213,6 +220,7 @@ _ALL = (
         maximum=16,
         initial=6,
         fixed=(2, 3, 4, 5, 6, 8, 10, 12),
+        length_s=1800.0,
         seen=False,
     ),
 )
