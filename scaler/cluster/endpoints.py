@@ -9,6 +9,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from scaler.cluster.model import Phase, Pod, Workload
 
 Network = IPv4Network | IPv6Network
+MOST_ENDPOINTS = 1000
+"""Each is asked at every tick, and a scaler reads some four thousand pods a second in all."""
 _Address = tuple[IPv4Address | IPv6Address, int]
 
 
@@ -58,9 +60,13 @@ class FixedEndpoints:
 
 
 def _parse(text: str, allowed: Sequence[Network]) -> list[_Address]:
+    parts = text.split(",")
+    if len(parts) > MOST_ENDPOINTS:
+        many = f"endpoints: {len(parts):,} addresses are wrong (every one is asked at every tick)"
+        raise EndpointsError([f"{many}; right are {MOST_ENDPOINTS:,} or fewer in a trigger"])
     found: dict[_Address, None] = {}
     problems: list[str] = []
-    for part in text.split(","):
+    for part in parts:
         endpoint = part.strip()
         try:
             address = _address(endpoint)

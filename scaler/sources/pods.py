@@ -20,6 +20,8 @@ from scaler.sources.source import Endpoint, ReadOptions, Unknown
 PATIENCE_S = 5.0
 """How long a question may stay open. Longer than a tick, so that a pod which answers late because it is overloaded
 is still read at every other tick; short enough to try a new connection soon when a node died."""
+BEGUN_AT_ONCE = 32
+"""Questions that begin in one turn of the event loop: hundreds would hold up the RPCs."""
 FORGET_S = 300.0
 """After this long without being asked for, what was learned about a pod is dropped."""
 
@@ -53,10 +55,14 @@ class PodSource:
         now = loop.time()
         self._forget_old_pods(now)
         pods = {e.pod: self._pod(e, options) for e in endpoints if _is_ip_address(e.host)}
-        questions = {name: pod.ask(now) for name, pod in pods.items()}
+        questions: dict[str, _Question] = {}
         try:
+            for name, pod in pods.items():
+                questions[name] = pod.ask(now)
+                if len(questions) % BEGUN_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             if awaited := [questions[name].task for name, pod in pods.items() if pod.silent_since is None]:
-                await asyncio.wait(awaited, timeout=deadline_s)
+                await asyncio.wait(awaited, timeout=now + deadline_s - loop.time())
         finally:
             for question in questions.values():
                 question.end_by(self._patience_s)

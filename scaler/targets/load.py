@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from scaler.sources.source import Unknown
 
 _BASELINES = 4
 """Old samples kept in a look-back: a rate is measured over the look-back, give or take a quarter of it."""
+_PODS_A_PIECE = 32
 _ENOUGH_FINISHED = 20
 """Finished requests from which on their mean length is that of the look-back, not of the engine's whole life."""
 
@@ -68,13 +69,39 @@ class LoadMeter:
 
         Pods that are no longer among the outcomes are forgotten. `gpu_utilization` is by pod, 0 to 1.
         """
+        pieces = self.measuring(time, outcomes, gpu_utilization)
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as end:
+                load: Load = end.value
+                return load
+
+    def measuring(
+        self,
+        time: float,
+        outcomes: Mapping[str, Sample | Unknown],
+        gpu_utilization: Mapping[str, float] | None = None,
+    ) -> Generator[None, None, Load]:
+        """Do what `measure` does in pieces of about a millisecond, with a yield after each: pods may be hundreds."""
         samples = {pod: outcome for pod, outcome in outcomes.items() if isinstance(outcome, Sample)}
         unknown = {pod: outcome.reason for pod, outcome in outcomes.items() if isinstance(outcome, Unknown)}
         for pod in self._baselines.keys() - outcomes.keys():
             del self._baselines[pod]
-        changes = [change for pod, sample in samples.items() if (change := self._change(pod, time, sample))]
+        changes = []
+        for i, (pod, sample) in enumerate(samples.items(), 1):
+            if change := self._change(pod, time, sample):
+                changes.append(change)
+            if i % _PODS_A_PIECE == 0:
+                yield
         if time - self._latency_time >= self._look_back_s / 10:
-            self._latency, self._latency_time = _latencies(changes), time
+            latency = {}
+            for name in HISTOGRAMS:
+                if found := _latency(changes, name):
+                    latency[name] = found
+                if len(changes) >= _PODS_A_PIECE:
+                    yield
+            self._latency, self._latency_time = latency, time
         finished = _rate(changes, "requests_finished")
         generated = _rate(changes, "generation_tokens")
         return Load(
@@ -191,19 +218,17 @@ def _tokens_per_request(changes: Sequence[_Change], samples: Iterable[Sample]) -
     return math.fsum(life["generation_tokens"] for life in lives) / finished if finished else None
 
 
-def _latencies(changes: Sequence[_Change]) -> dict[str, Latency]:
-    latencies = {}
-    for name in HISTOGRAMS:
-        parts = [c.histograms[name] for c in changes if name in c.histograms and c.histograms[name].counts[-1] > 0]
-        if not parts:
-            continue
-        bounds = parts[0].bounds
-        same = [part for part in parts if part.bounds == bounds]
-        counts = [math.fsum(column) for column in zip(*(part.counts for part in same), strict=True)]
-        p50, p90, p95, p99 = (quantile(q, bounds, counts) for q in (0.5, 0.9, 0.95, 0.99))
-        worst = max(quantile(0.95, part.bounds, part.counts) for part in parts)
-        latencies[name] = Latency(p50, p90, p95, p99, worst)
-    return latencies
+def _latency(changes: Sequence[_Change], name: str) -> Latency | None:
+    """Return the quantiles of one histogram over all pods; None where nothing happened."""
+    parts = [c.histograms[name] for c in changes if name in c.histograms and c.histograms[name].counts[-1] > 0]
+    if not parts:
+        return None
+    bounds = parts[0].bounds
+    same = [part for part in parts if part.bounds == bounds]
+    counts = [math.fsum(column) for column in zip(*(part.counts for part in same), strict=True)]
+    p50, p90, p95, p99 = (quantile(q, bounds, counts) for q in (0.5, 0.9, 0.95, 0.99))
+    worst = max(quantile(0.95, part.bounds, part.counts) for part in parts)
+    return Latency(p50, p90, p95, p99, worst)
 
 
 def quantile(q: float, bounds: Sequence[float], counts: Sequence[float]) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -30,6 +30,7 @@ _DEADLINE_SHARE = 0.8
 """Part of a tick that reading may take: the rest is for deciding, and for being on time again."""
 
 Outcomes = Mapping[str, Sample | Unknown]
+T = TypeVar("T")
 
 
 class Stale(Exception):
@@ -166,7 +167,7 @@ class Target:
         self._start_up.see(workload.pods)
         outcomes = await self._sample(workload)
         now, utc = world.clock.monotonic(), world.clock.utc()
-        observation = self._observe(workload, outcomes, now, utc)
+        observation = await self._observe(workload, outcomes, now, utc)
         before = observation.replicas.requested
         if self._state is not None and self._state.desired is not None:
             before = self._state.desired
@@ -214,14 +215,15 @@ class Target:
             return self.settings.metrics_port
         return next((pod.ports[name] for name in _PORT_NAMES if name in pod.ports), _DEFAULT_PORT)
 
-    def _observe(self, workload: Workload, outcomes: Outcomes, now: float, utc: float) -> Observation:
+    async def _observe(self, workload: Workload, outcomes: Outcomes, now: float, utc: float) -> Observation:
         gpu = self._world.gpu
         ready = [pod for pod in workload.pods if pod.phase is Phase.READY]
         gpu_use = {} if gpu is None else {p.name: gpu.utilization(self.namespace, p.name, p.host_ip) for p in ready}
+        known_gpu_use = {pod: use for pod, use in gpu_use.items() if use is not None}
         return Observation(
             time=now,
             utc=utc,
-            load=self._load.measure(now, outcomes, {pod: use for pod, use in gpu_use.items() if use is not None}),
+            load=await _in_turns(self._load.measuring(now, outcomes, known_gpu_use)),
             replicas=_replicas(workload),
             limits=Limits(workload.minimum, workload.maximum, workload.tolerance_up, workload.tolerance_down),
             start_up=self._start_up.start_up,
@@ -306,6 +308,17 @@ class Target:
         while (latest := self.latest) is None or latest is after:
             await self._ticked.wait()
         return latest
+
+
+async def _in_turns(work: Generator[None, None, T]) -> T:
+    """Do one piece of the work in a turn of the event loop, so that RPCs are answered in between."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await asyncio.sleep(0)
 
 
 def _awake(outcome: Sample | Unknown) -> Sample | Unknown:

@@ -62,6 +62,14 @@ def test_every_wrong_endpoint_is_told_at_once() -> None:
     assert len(problems("10.0.0.7:8000,x:1,10.0.0.8,11.0.0.1:8000,10.0.0.7:8000")) == 4
 
 
+def test_more_addresses_than_can_be_asked_at_every_tick_are_refused_in_one_line() -> None:
+    addresses = [f"10.0.{i // 250}.{i % 250}:8000" for i in range(10_000)]
+    assert problems(",".join(addresses)) == (
+        "endpoints: 10,000 addresses are wrong (every one is asked at every tick); right are 1,000 or fewer in a trigger",
+    )
+    assert len(FixedEndpoints(",".join(addresses[:1000]), ALLOWED).workload("ns", "name").pods) == 1000
+
+
 def test_nothing_is_allowed_unless_the_operator_says_so() -> None:
     with pytest.raises(EndpointsError, match="right is an address within none"):
         FixedEndpoints("10.0.0.7:8000", ())

@@ -164,6 +164,21 @@ async def test_start_up_is_measured_once_for_each_pod() -> None:
     assert (start_up.median, start_up.p90) == (90.0, 90.0)
 
 
+async def test_a_tick_over_hundreds_of_pods_lets_others_run_in_between() -> None:
+    names = [f"pod-{i}" for i in range(640)]
+    scene = Scene(pods=[pod(name) for name in names], pages={name: page(running=1) for name in names})
+    target = scene.target()
+    tick = asyncio.create_task(target.tick())
+    turns = 0
+    while not tick.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await tick
+    assert target.latest is not None
+    assert target.latest.observation.load.running == 640
+    assert turns >= 20
+
+
 async def test_a_fault_in_one_tick_does_not_end_the_loop() -> None:
     scene = Scene()
     target = scene.target()
