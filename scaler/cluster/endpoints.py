@@ -63,7 +63,7 @@ def _parse(text: str, allowed: Sequence[Network]) -> list[_Address]:
     parts = text.split(",")
     if len(parts) > MOST_ENDPOINTS:
         many = f"endpoints: {len(parts):,} addresses are wrong (every one is asked at every tick)"
-        raise EndpointsError([f"{many}; right are {MOST_ENDPOINTS:,} or fewer in a trigger"])
+        raise EndpointsError([f"{many}; right are {MOST_ENDPOINTS:,} or fewer"])
     found: dict[_Address, None] = {}
     problems: list[str] = []
     for part in parts:

@@ -65,7 +65,7 @@ def test_every_wrong_endpoint_is_told_at_once() -> None:
 def test_more_addresses_than_can_be_asked_at_every_tick_are_refused_in_one_line() -> None:
     addresses = [f"10.0.{i // 250}.{i % 250}:8000" for i in range(10_000)]
     assert problems(",".join(addresses)) == (
-        "endpoints: 10,000 addresses are wrong (every one is asked at every tick); right are 1,000 or fewer in a trigger",
+        "endpoints: 10,000 addresses are wrong (every one is asked at every tick); right are 1,000 or fewer",
     )
     assert len(FixedEndpoints(",".join(addresses[:1000]), ALLOWED).workload("ns", "name").pods) == 1000
 
