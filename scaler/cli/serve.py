@@ -33,6 +33,7 @@ from scaler.serving.address import Address
 from scaler.serving.announcements import Announcer
 from scaler.serving.direct import DirectDelivery
 from scaler.serving.host import Host, Ports, calm_collector
+from scaler.serving.silence import Silence
 from scaler.serving.tls import TlsError, TlsFiles
 from scaler.sources.access import Access, tls_context
 from scaler.sources.gpu import GpuUtilization
@@ -249,10 +250,11 @@ async def _run_in_cluster(
         return election.is_leader if election else True
 
     announcer = Announcer(targets, events, leads)
+    silence = Silence(targets, leads)
 
     def show() -> None:
-        targets.show(discovery.scaled_objects())
-        announcer.show(discovery.scaled_objects())
+        for listener in (targets, announcer, silence):
+            listener.show(discovery.scaled_objects())
 
     ours = OwnAddresses(plan.addresses or (f"vllm-scaler.{client.namespace}",))
     discovery = KubernetesDiscovery(client, ours, namespaces=plan.namespaces, on_change=show)
@@ -261,7 +263,7 @@ async def _run_in_cluster(
     if not plan.shadow:
         targets.world.observers.append(DirectDelivery(discovery.patch_scale, leads).note)
     host = await stack.enter_async_context(Host(targets, plan.ports))
-    tasks = [_started(stack, discovery.run()), _started(stack, events.run())]
+    tasks = [_started(stack, part.run()) for part in (discovery, events, silence)]
     if election:
         tasks += [_started(stack, election.run()), _started(stack, _follow(election, changed, host, show))]
     else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from scaler.cluster.events import Severity
 from scaler.cluster.model import ScaledObject, Workload
-from scaler.targets import FROM_ENV, Outcomes, Record, SettingsError, Target, Targets
+from scaler.targets import FROM_ENV, Outcomes, Record, Target, Targets, TargetState
 
 
 class Events(Protocol):
@@ -28,6 +28,7 @@ class Announcer:
         self._speaks = speaks
         self._scaled_objects: dict[tuple[str, str], ScaledObject] = {}
         self._warnings: WeakKeyDictionary[Target, frozenset[str]] = WeakKeyDictionary()
+        self._stale: WeakSet[Target] = WeakSet()
 
     def show(self, scaled_objects: Iterable[ScaledObject]) -> None:
         """Take in the ScaledObjects that name this scaler, all of them, and say which triggers are invalid."""
@@ -36,9 +37,7 @@ class Announcer:
             for trigger in shown.triggers:
                 if any(key.endswith(FROM_ENV) for key in trigger.metadata):
                     continue  # only KEDA knows the values
-                try:
-                    self._targets.find(namespace, name, trigger.metadata)
-                except SettingsError as error:
+                if error := self._targets.refusal(namespace, name, trigger.metadata):
                     self._say(shown, "InvalidTrigger", f"trigger {trigger.index}: {error}", "Warning")
 
     def note(self, target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG002
@@ -49,6 +48,11 @@ class Announcer:
         desired, before = record.decision.desired, record.before
         if desired != before:
             self._say(shown, "DesiredReplicas", f"{before} → {desired}: {record.decision.reason}", "Normal")
+        if target.state is not TargetState.STALE:
+            self._stale.discard(target)
+        elif target not in self._stale:
+            self._stale.add(target)
+            self._say(shown, "Stale", target.reason, "Warning")
         warnings = frozenset(target.warnings)
         for warning in sorted(warnings - self._warnings.get(target, frozenset())):
             self._say(shown, "ScalerWarning", warning, "Warning")

@@ -52,8 +52,10 @@ class ExternalScaler(ExternalScalerServicer):
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> AsyncIterator[pb.IsActiveResponse]:
         """The state at once; then `true` again and again while active, and `false` once when that ends."""
-        async for active in activity(self._find(request)):
-            yield pb.IsActiveResponse(result=active)
+        target = self._find(request)
+        with target.asking.stream():
+            async for active in activity(target):
+                yield pb.IsActiveResponse(result=active)
 
     async def StreamMetricSpec(
         self, request: pb.ScaledObjectRef, context: Context

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -92,8 +93,9 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
             if not inspect.isasyncgenfunction(call):
                 await call(request, context)
                 return
-            async for message in call(request, context):
-                await context.write(message)
+            async with aclosing(call(request, context)) as messages:
+                async for message in messages:
+                    await context.write(message)
 
         async def guarded(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
             try:
@@ -139,7 +141,7 @@ class _WholeWrites:
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await asyncio.wait({writing})
+            await asyncio.gather(writing, return_exceptions=True)  # a client that has left is no news
             raise
 
 

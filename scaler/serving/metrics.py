@@ -17,6 +17,7 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_running_requests` | target | requests in running batches, absent when unknown |
 | `vllm_scaler_decision_time_seconds` | target | Unix time of the latest decision |
 | `vllm_scaler_target_state` | target, `state` | 1 for the state that the target is in |
+| `vllm_scaler_keda_silent` | target | 1 while KEDA should ask for the target and does not |
 | `vllm_scaler_changes_total` | target, `rule` | changes of the desired count, by the rule that made them |
 | `vllm_scaler_pod_reads_total` | target, `outcome` | pods read: `read` or `unknown` |
 | `vllm_scaler_page_bytes_total` | target | bytes of the metrics pages that were read |
@@ -142,6 +143,11 @@ class TargetMetrics(Collector):
             "1 for the state that the target is in",
             labels=(*TARGET_LABELS, "state"),
         )
+        silent = GaugeMetricFamily(
+            "vllm_scaler_keda_silent",
+            "1 while KEDA should ask for the target and does not",
+            labels=TARGET_LABELS,
+        )
         changes = CounterMetricFamily(
             "vllm_scaler_changes",
             "Changes of the desired count, by the rule that made them",
@@ -158,6 +164,7 @@ class TargetMetrics(Collector):
             counts = self._counts.get(target, _Counts())
             page_bytes.add_metric(labels, counts.page_bytes)
             state.add_metric((*labels, target.state.value), 1.0)
+            silent.add_metric(labels, float(bool(target.unasked)))
             for family, values in (
                 (demand, target.latest.decision.demand if target.latest else {}),
                 (changes, counts.changes),
@@ -165,7 +172,7 @@ class TargetMetrics(Collector):
             ):
                 for label, value in values.items():
                     family.add_metric((*labels, label), value)
-        yield from (demand, state, changes, reads, page_bytes)
+        yield from (demand, state, silent, changes, reads, page_bytes)
 
 
 def _labels(target: Target) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from scaler.cluster.model import Discovery, DiscoveryError, Phase, Pod, Workload
 from scaler.exposition.sample import Sample
 from scaler.policy import Limits, Observation, Replicas, State, decide
 from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
+from scaler.targets.asking import Asking
 from scaler.targets.clock import Clock
 from scaler.targets.given import Given
 from scaler.targets.history import History
@@ -104,8 +105,9 @@ class Target:
         self.invalid = ""
         """What is wrong with newer metadata, while these go on."""
         self.history = History()
-        self.asked_at = world.clock.monotonic()
-        """When KEDA last asked (monotonic)."""
+        self.unasked = ""
+        """What is wrong while KEDA does not ask; empty while it does."""
+        self.asking = Asking(world.clock)
         self._world = world
         self._discovery = discovery or world.discovery
         self._options = ReadOptions(
@@ -260,7 +262,7 @@ class Target:
     def warnings(self) -> tuple[str, ...]:
         """Things to know, one line each."""
         workload = self.latest.warnings if self.latest else ()
-        return (self.invalid, *workload) if self.invalid else workload
+        return (*filter(None, (self.invalid, self.unasked)), *workload)
 
     @property
     def active(self) -> bool:

@@ -21,8 +21,9 @@ log = structlog.get_logger(__name__)
 
 FORGOTTEN_AFTER_S = 600.0
 """How long a target that only RPCs named is kept without one; KEDA asks at least every few minutes."""
-SUPERSEDED_AFTER_S = 120.0
-"""The same for a trigger that the watch shows otherwise: KEDA may call once more with what it was, but not for long."""
+SUPERSEDED_AFTER_S = 45.0
+"""The same for a trigger that the watch shows otherwise: KEDA may call once more with what it was, but not for long.
+Longer than its usual polling interval, as the watch may be behind KEDA instead."""
 
 Named = Mapping[str, Mapping[str, str]]
 EndpointDiscovery = Callable[[TriggerSettings], Discovery]
@@ -82,8 +83,13 @@ class Targets:
             target = self._begin(key, metadata)
         else:
             target.invalid = ""
-        target.asked_at = self.world.clock.monotonic()
+        target.asking.note()
         return target
+
+    def refusal(self, namespace: str, name: str, metadata: Mapping[str, str]) -> SettingsError | None:
+        """Why KEDA is refused a trigger that the watch has shown; None where a target answers for it."""
+        key = _Key(namespace, name, trigger_id(metadata))
+        return self._errors.get(key) if self._predecessor(key) is None else None
 
     def get(self, namespace: str, name: str, trigger: str = "") -> Target:
         """Return a target by name. Raises LookupError that says which there are.
@@ -92,7 +98,7 @@ class Targets:
         """
         of_name = [t for t in self if (t.namespace, t.name) == (namespace, name)]
         if of_name and not trigger and (namespace, name) not in self._watched:
-            return max(of_name, key=lambda target: target.asked_at)
+            return max(of_name, key=lambda target: target.asking.last)
         found = [t for t in of_name if trigger in ("", t.trigger)]
         if len(found) == 1:
             return found[0]
@@ -136,8 +142,7 @@ class Targets:
             if key in metadata or key.scaled_object not in before:
                 continue
             self._errors.pop(key, None)
-            target = self._targets.get(key)
-            if target is not None and not (target.invalid and key.scaled_object in self._watched):
+            if (target := self._targets.get(key)) is not None and not (target.asking.streams or self._stands_in(key)):
                 self._end(key)
 
     async def run(self) -> None:
@@ -147,7 +152,7 @@ class Targets:
             for target in list(self._targets.values()):
                 self._start(target)
             while True:
-                await self.world.clock.sleep(FORGOTTEN_AFTER_S / 10)
+                await self.world.clock.sleep(SUPERSEDED_AFTER_S / 5)
                 self._forget()
 
     def _begin(self, key: _Key, metadata: Mapping[str, str]) -> Target:
@@ -194,7 +199,11 @@ class Targets:
             for k, target in self._targets.items()
             if k.scaled_object == key.scaled_object and k.trigger not in siblings
         )
-        return max(candidates, key=lambda target: target.asked_at, default=None)
+        return max(candidates, key=lambda target: target.asking.last, default=None)
+
+    def _stands_in(self, key: _Key) -> bool:
+        """Whether a target goes on since what the watch shows in its place is invalid."""
+        return bool(self._targets[key].invalid) and key.scaled_object in self._watched
 
     def _start(self, target: Target) -> None:
         if self._group is not None:
@@ -212,7 +221,8 @@ class Targets:
         for key, target in list(self._targets.items()):
             watched = self._watched.get(key.scaled_object)
             kept_s = FORGOTTEN_AFTER_S if watched is None else SUPERSEDED_AFTER_S
-            if key.trigger not in (watched or ()) and now - target.asked_at > kept_s:
+            silent = now - target.asking.last > kept_s
+            if silent and key.trigger not in (watched or ()) and not self._stands_in(key):
                 self._end(key)
         for key in list(self._errors):
             if key.scaled_object not in self._watched:

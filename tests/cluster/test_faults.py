@@ -137,3 +137,22 @@ def test_without_an_api_server_nothing_is_answered_from_memory_and_all_is_right_
     stage.wait_for("the API server", stage.cluster.is_ready)
     more.goes(4, 6)
     fewer.goes(4, 2)
+
+
+def test_a_keda_that_does_not_ask_is_spoken_of_until_it_does(stage: Stage) -> None:
+    plain: dict[str, str] = {}
+    (model,) = stage.play(Role(name="tls-on-one-side", replicas=2, users=2, triggers=({"enableTLS": "true"},)))
+    model.users = 3
+    told = stage.wait_for("a warning", lambda: spoken_of(model))
+    assert "TLS" in told
+    stage.wait_for("an Event", lambda: "KEDA has never asked for this trigger" in model.described())
+    assert model.went(2)
+    model.has(plain)
+    model.goes(2, 3)
+    assert spoken_of(model) is None
+
+
+def spoken_of(model: Model) -> str | None:
+    """What the scaler says of a KEDA that does not ask."""
+    told = model.explain()
+    return next((warning for warning in told.warnings if warning.startswith("KEDA ")), None) if told else None

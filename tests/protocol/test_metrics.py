@@ -67,14 +67,14 @@ async def test_the_time_that_a_tick_takes_is_measured(host: Host, keda: Keda) ->
 
 async def test_pods_that_cannot_be_read_are_counted(fleet: Fleet, host: Host, keda: Keda) -> None:
     fleet.silent = True
-    await keda.refusal(Keda.metric)
+    await keda.metric()
     await until(lambda: _at_least(host, 1, "pod_reads_total", outcome="unknown"), "an unread pod")
     assert await _value(host, "unknown_pods") == 1
 
 
 async def test_what_is_unknown_is_absent_and_not_zero(fleet: Fleet, host: Host, keda: Keda) -> None:
     fleet.silent = True
-    await keda.refusal(Keda.metric)
+    await keda.metric()
     await until(lambda: _at_least(host, 1, "unknown_pods"))
     assert await _value(host, "waiting_requests") is None
 
@@ -87,15 +87,24 @@ async def test_calls_are_measured_by_method_and_code(host: Host, keda: Keda, cha
         assert await _value(host, "rpc_duration_seconds_count", method=method, code=code) == 1
 
 
-async def test_the_series_of_a_target_go_with_it(fleet: Fleet) -> None:
+async def test_the_series_of_a_target_go_with_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = Targets(World(fleet, fleet))
     async with hosted(fleet, targets=targets) as host, grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
         await Keda(channel).metric()
         assert await _value(host, "desired_replicas", scaled_object=NAME) is not None
-        (target,) = targets
-        target.asked_at -= 1e6  # KEDA has not asked for long
+        monkeypatch.setattr("scaler.targets.targets.FORGOTTEN_AFTER_S", -1.0)  # KEDA has not asked for long
         targets._forget()
         assert f'scaled_object="{NAME}"' not in await _scrape(host)
+
+
+async def test_a_keda_that_does_not_ask_is_counted(fleet: Fleet) -> None:
+    targets = Targets(World(fleet, fleet))
+    async with hosted(fleet, targets=targets) as host, grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+        await Keda(channel).metric()
+        assert await _value(host, "keda_silent") == 0
+        (target,) = targets
+        target.unasked = "KEDA has not asked"
+        assert await _value(host, "keda_silent") == 1
 
 
 async def test_openmetrics_is_spoken_where_it_is_asked_for(host: Host) -> None:

@@ -10,6 +10,7 @@ from scaler.cluster.model import ScaledObject, Trigger
 from scaler.serving.announcements import Announcer
 from scaler.targets import Target, Targets, World
 from tests.protocol.world import NAME, NAMESPACE, POLICY, Fleet
+from tests.unit.targets.world import HandClock
 
 
 @dataclass
@@ -29,7 +30,8 @@ class Scene:
     def __init__(self, *, speaks: bool = True) -> None:
         self.fleet = Fleet()
         self.notebook = Notebook()
-        self.targets = Targets(World(self.fleet, self.fleet))
+        self.clock = HandClock()
+        self.targets = Targets(World(self.fleet, self.fleet, clock=self.clock))
         self.announcer = Announcer(self.targets, self.notebook, lambda: speaks)
         self.targets.world.observers.append(self.announcer.note)
 
@@ -107,6 +109,21 @@ async def test_values_that_only_keda_knows_are_not_called_invalid() -> None:
     scene = Scene()
     scene.show({"targetOngoingRequestsFromEnv": "TARGET"})
     assert scene.said == []
+
+
+async def test_pods_that_cannot_be_read_are_said_once_until_one_can() -> None:
+    scene = Scene()
+    scene.show()
+    for _ in range(2):
+        scene.fleet.silent = True
+        scene.clock.now += 60
+        await scene.target.tick()
+        await scene.target.tick()
+        ((severity, note),) = ((severity, note) for severity, reason, note in scene.said if reason == "Stale")
+        assert severity == "Warning"
+        assert "connection refused" in note
+        scene.fleet.silent = False
+        await scene.target.tick()
 
 
 async def test_a_target_that_no_scaled_object_names_is_not_spoken_of() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from scaler.targets import SettingsError, parse_trigger, trigger_id
+from scaler.targets.targets import SUPERSEDED_AFTER_S
 from tests.unit.targets.world import ADAPTIVE, SIMPLE, Scene, page, scaled_object
 
 WRONG = {**SIMPLE, "targetOngoingRequests": "many", "upscaleDeley": "3s"}
@@ -153,3 +156,35 @@ def test_of_several_that_no_watch_shows_the_last_asked_for_is_explained() -> Non
     scene.clock.now += 1.0
     targets.find("ns", "llama", SIMPLE)
     assert targets.get("ns", "llama") is first
+
+
+async def test_a_superseded_trigger_goes_on_for_as_long_as_a_stream_uses_it_and_ends_soon_after() -> None:
+    scene = Scene()
+    targets = scene.targets()
+    before, after = {**SIMPLE}, {**SIMPLE, "targetOngoingRequests": "5"}
+    targets.show([scaled_object(before)])
+    old = targets.find("ns", "llama", before)
+    running = asyncio.create_task(targets.run())
+    with old.asking.stream():
+        targets.show([scaled_object(after)])
+        await scene.clock.passes(3 * SUPERSEDED_AFTER_S)
+        assert old in list(targets)
+    await scene.clock.passes(2 * SUPERSEDED_AFTER_S)
+    assert [target.settings.target_ongoing_requests for target in targets] == [5]
+    running.cancel()
+
+
+def test_a_superseded_trigger_that_no_stream_uses_ends_at_once() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(SIMPLE)])
+    targets.show([scaled_object({**SIMPLE, "targetOngoingRequests": "5"})])
+    assert [target.settings.target_ongoing_requests for target in targets] == [5]
+
+
+def test_why_a_trigger_is_refused_can_be_told_without_asking_for_it() -> None:
+    targets = Scene().targets()
+    wrong = {**SIMPLE, "upscaleDelay": "soon"}
+    targets.show([scaled_object(wrong), scaled_object(SIMPLE, name="qwen")])
+    assert "upscaleDelay" in str(targets.refusal("ns", "llama", wrong))
+    assert targets.refusal("ns", "qwen", SIMPLE) is None
+    assert not any(target.asking.ever for target in targets)

@@ -46,6 +46,11 @@ class HandClock:
         self.now += seconds
         await asyncio.sleep(0)
 
+    async def passes(self, seconds: float) -> None:
+        """Let so much time pass, a second at a time, for others who sleep to have their turns."""
+        for _ in range(int(seconds)):
+            await self.sleep(1.0)
+
 
 @dataclass
 class Scene:
