@@ -14,7 +14,7 @@ import grpc
 
 from scaler.serving.protocol import externalscaler_pb2 as pb
 from scaler.serving.protocol.externalscaler_pb2_grpc import ExternalScalerServicer
-from scaler.targets import Stale, Target, Targets
+from scaler.targets import SettingsError, Stale, Target, Targets, trigger_id
 
 FIRST_DECISION_S = 2.0
 """How long GetMetrics waits for a brand-new target's first decision: one tick of the slowest usual interval."""
@@ -35,8 +35,15 @@ class ExternalScaler(ExternalScalerServicer):
         self._targets = targets
 
     async def GetMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> pb.GetMetricSpecResponse:
-        """The one metric and its target of 1: constant, and known before anything was read."""
-        return metric_spec(self._find(request))
+        """The one metric and its target of 1: constant, and known before anything was read.
+
+        An invalid trigger has it too, and only GetMetrics says what is wrong: from a refused GetMetricSpec KEDA up to
+        2.19 makes an HPA without a metric of ours, which scales by the pods' CPU.
+        """
+        try:
+            return metric_spec(self._find(request).trigger)
+        except SettingsError:
+            return metric_spec(trigger_id(request.scalerMetadata))
 
     async def GetMetrics(self, request: pb.GetMetricsRequest, context: Context) -> pb.GetMetricsResponse:
         """The emission of the last decision; UNAVAILABLE, which freezes the HPA, when that is too old."""
@@ -61,27 +68,27 @@ class ExternalScaler(ExternalScalerServicer):
         self, request: pb.ScaledObjectRef, context: Context
     ) -> AsyncIterator[pb.GetMetricSpecResponse]:
         """What GetMetricSpec says, at once; as it never changes, nothing follows."""
-        yield metric_spec(self._find(request))
+        yield metric_spec(self._find(request).trigger)
         await asyncio.Event().wait()
 
     def _find(self, ref: pb.ScaledObjectRef) -> Target:
         return self._targets.find(ref.namespace, ref.name, ref.scalerMetadata)
 
 
-def metric_name(target: Target) -> str:
+def metric_name(trigger: str) -> str:
     """The metric's name: the same as long as the trigger's policy is, in characters that every API keeps."""
-    return f"vllm-replicas-{target.trigger}"
+    return f"vllm-replicas-{trigger}"
 
 
-def metric_spec(target: Target) -> pb.GetMetricSpecResponse:
+def metric_spec(trigger: str) -> pb.GetMetricSpecResponse:
     """A target of 1 in both fields: KEDA before 2.17 reads only the integer."""
-    spec = pb.MetricSpec(metricName=metric_name(target), targetSize=1, targetSizeFloat=1.0)
+    spec = pb.MetricSpec(metricName=metric_name(trigger), targetSize=1, targetSizeFloat=1.0)
     return pb.GetMetricSpecResponse(metricSpecs=[spec])
 
 
 def metric_value(target: Target, value: float) -> pb.GetMetricsResponse:
     """Exactly one value, as the HPA adds up all that it is given; the integer rounds up for old versions of KEDA."""
-    name = metric_name(target)
+    name = metric_name(target.trigger)
     answer = pb.MetricValue(metricName=name, metricValue=math.ceil(value), metricValueFloat=value)
     return pb.GetMetricsResponse(metricValues=[answer])
 

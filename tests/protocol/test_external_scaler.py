@@ -17,7 +17,7 @@ from scaler.serving.guard import Guard
 from scaler.serving.metrics import RpcMetrics
 from scaler.serving.protocol import externalscaler_pb2 as pb
 from scaler.serving.protocol.externalscaler_pb2_grpc import ExternalScalerServicer, add_ExternalScalerServicer_to_server
-from scaler.targets import Targets, World
+from scaler.targets import Targets, World, trigger_id
 from tests.protocol.world import POLICY, Fleet, Keda, hosted, until
 
 
@@ -31,6 +31,15 @@ async def test_metric_spec_never_fails_for_a_valid_trigger(fleet: Fleet, keda: K
     fleet.missing = "no such ScaledObject"
     fleet.silent = True
     assert await keda.spec() == before
+
+
+async def test_an_invalid_trigger_has_a_metric_too_so_that_no_hpa_is_made_without_one(
+    channel: grpc.aio.Channel,
+) -> None:
+    wrong, right = Keda(channel, {"upscaleDelay": "soon"}), Keda(channel, {"upscaleDelay": "5s"})
+    one, other = await wrong.spec(), await right.spec()
+    assert (one.targetSize, one.targetSizeFloat) == (other.targetSize, other.targetSizeFloat)
+    assert one.metricName != other.metricName
 
 
 async def test_metric_spec_stays_the_same_whatever_the_load(fleet: Fleet, keda: Keda) -> None:
@@ -110,7 +119,7 @@ async def test_stale_knowledge_is_an_error_with_the_reason(fleet: Fleet, channel
 
 async def test_every_problem_of_the_metadata_is_told_at_once(channel: grpc.aio.Channel) -> None:
     wrong = Keda(channel, {"targetOngoingRequest": "5", "upscaleDelay": "soon", "headroom": "-1"})
-    for call in (Keda.spec, Keda.metric, Keda.active):
+    for call in (Keda.metric, Keda.active):
         code, text = await wrong.refusal(call)
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         for part in ("did you mean targetOngoingRequests?", "upscaleDelay: 'soon'", "headroom: '-1'"):
@@ -164,7 +173,7 @@ async def test_calls_that_come_all_at_once_are_all_answered(keda: Keda) -> None:
 
 async def test_a_long_list_of_problems_still_reaches_the_client(channel: grpc.aio.Channel) -> None:
     wrong = Keda(channel, {f"noSuchKey{i}→": "é" * 50 for i in range(200)})
-    code, text = await wrong.refusal(Keda.spec)
+    code, text = await wrong.refusal(Keda.metric)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "noSuchKey" in text
     assert len(text.encode()) <= guard.LONGEST_MESSAGE
@@ -183,11 +192,10 @@ async def test_a_fleet_in_shadow_is_answered_with_the_present_count(fleet: Fleet
 
 @given(queue=st.integers(1, 1_000_000), seconds=st.integers(0, 100_000))
 def test_metric_name_has_only_characters_that_every_api_keeps(queue: int, seconds: int) -> None:
-    fleet = Fleet()
     metadata = {"targetOngoingRequests": str(queue), "upscaleDelay": f"{seconds}s"}
-    first, again = (Targets(World(fleet, fleet)).find("ns", "name", metadata) for _ in range(2))
-    assert re.fullmatch(r"[a-z0-9-]{1,60}", metric_name(first))
-    assert metric_name(first) == metric_name(again)
+    name = metric_name(trigger_id(metadata))
+    assert re.fullmatch(r"[a-z0-9-]{1,60}", name)
+    assert name == metric_name(trigger_id(dict(reversed(metadata.items()))))
 
 
 @given(st.floats(0, 1e6))

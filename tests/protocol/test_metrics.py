@@ -80,9 +80,9 @@ async def test_what_is_unknown_is_absent_and_not_zero(fleet: Fleet, host: Host, 
 
 
 async def test_calls_are_measured_by_method_and_code(host: Host, keda: Keda, channel: grpc.aio.Channel) -> None:
-    await Keda(channel, {"upscaleDelay": "soon"}).refusal(Keda.spec)
-    await keda.spec()
-    method = "externalscaler.ExternalScaler/GetMetricSpec"
+    await Keda(channel, {"upscaleDelay": "soon"}).refusal(Keda.active)
+    await keda.active()
+    method = "externalscaler.ExternalScaler/IsActive"
     for code in ("OK", "INVALID_ARGUMENT"):
         assert await _value(host, "rpc_duration_seconds_count", method=method, code=code) == 1
 

@@ -65,7 +65,7 @@ async def test_endpoints_outside_what_is_allowed_are_refused(pod: VllmPod) -> No
         grpc.aio.insecure_channel(process.grpc) as channel,
     ):
         keda = Keda(channel, {**POLICY, "endpoints": f"127.0.0.1:{pod.port}"})
-        code, text = await keda.refusal(Keda.spec)
+        code, text = await keda.refusal(Keda.metric)
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         assert "endpoints" in text
         assert "127.0.0.1" in text
