@@ -35,6 +35,8 @@ class Hpa:
     scaled_object: str
     minimum: int
     maximum: int
+    asks: bool
+    """Whether it scales by an external metric, as it must to follow an external scaler."""
     tolerance_up: float | None
     tolerance_down: float | None
 
@@ -51,6 +53,7 @@ def parse_hpa(item: Json, _before: Hpa | None = None) -> Hpa | None:
         scaled_object=scaled_object,
         minimum=spec.get("minReplicas", 1),
         maximum=spec["maxReplicas"],
+        asks=any(metric["type"] == "External" for metric in spec.get("metrics") or ()),
         tolerance_up=parse_quantity((behavior.get("scaleUp") or {}).get("tolerance")),
         tolerance_down=parse_quantity((behavior.get("scaleDown") or {}).get("tolerance")),
     )
@@ -70,6 +73,12 @@ def _scaled_object(metadata: Mapping[str, Any]) -> str | None:
 def hpa_warnings(scaled_object: ScaledObject, hpa: Hpa) -> list[str]:
     """Say where the HPA is not what the ScaledObject asks for, one line each."""
     lines = []
+    if not hpa.asks:
+        lines.append(
+            f"HPA {hpa.name} asks for no external metric, so the count does not follow this scaler: KEDA up to 2.19 "
+            "makes it so, scaling by CPU, where the scaler does not answer in that moment, and leaves it; delete the "
+            "HPA, and KEDA makes it anew"
+        )
     for direction, asked, served in (
         ("scaleUp", scaled_object.tolerance_up, hpa.tolerance_up),
         ("scaleDown", scaled_object.tolerance_down, hpa.tolerance_down),

@@ -73,5 +73,10 @@ def scaled_object(
 def hpa(scaled_object: str, *, namespace: str = "serving", maximum: int = 100, **behavior: Json) -> Json:
     return {
         "metadata": metadata(f"keda-hpa-{scaled_object}", namespace),
-        "spec": {"minReplicas": 1, "maxReplicas": maximum, "behavior": behavior},
+        "spec": {
+            "minReplicas": 1,
+            "maxReplicas": maximum,
+            "metrics": [{"type": "External", "external": {"metric": {"name": "vllm-replicas"}}}],
+            "behavior": behavior,
+        },
     }

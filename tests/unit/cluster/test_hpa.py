@@ -75,6 +75,14 @@ def test_hpa_that_is_behind_is_told() -> None:
     ]
 
 
+def test_hpa_that_scales_by_cpu_instead_of_asking_is_told_with_the_way_out() -> None:
+    served = hpa("llama")
+    served["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu"}}]
+    (line,) = warnings(served)
+    assert line.startswith("HPA keda-hpa-llama asks for no external metric")
+    assert "delete the HPA" in line
+
+
 def test_hpa_that_is_as_asked_needs_no_words() -> None:
     assert warnings(hpa("llama", scaleUp={"tolerance": "0"}), advanced=asking("0")) == []
     assert warnings(hpa("llama")) == []
