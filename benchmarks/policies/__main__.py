@@ -4,49 +4,69 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
-from benchmarks.policies import tuning
+from benchmarks.policies import page, tables, tuning
+from benchmarks.policies.ablation import ablate
 from benchmarks.policies.cache import Cache
 from benchmarks.policies.contestants import label, maker
+from benchmarks.policies.grid import Grid
 from benchmarks.policies.playing import Job
-from benchmarks.policies.runs import Work, carry_out, jobs, plan
+from benchmarks.policies.runs import Work, carry_out, plan
 from benchmarks.policies.scenes import SCENES, TUNING_SEEDS, VERDICT_SEEDS, Part, Scene
 from scaler.backtest.scores import Numbers, half_width, mean
 from scaler.policy import SettingsError
 
-Several = list[str] | None
+Play = Callable[[Sequence[Job]], Work]
 
 
 def main(
-    policy: Annotated[Several, typer.Option(help="Only these, on tuning seeds: one line a scene. May repeat.")] = None,
-    trace: Annotated[Several, typer.Option(help=f"Only these scenes, of {', '.join(SCENES)}. May repeat.")] = None,
-    start_up: Annotated[list[float] | None, typer.Option(help="Only these start-ups, in seconds. May repeat.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=8, help="With --policy: how many seeds.")] = 3,
-    verdict: Annotated[bool, typer.Option("--verdict", help="With --policy: on the seeds that judge.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A few minutes: usual start-ups, two seeds.")] = False,
+    trace: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help=f"Only these, of {', '.join(SCENES)}. May repeat.")
+    ] = None,
+    ablation: Annotated[bool, typer.Option("--ablation", help="What each idea of adaptive is worth.")] = False,
     tune: Annotated[bool, typer.Option("--tune", help="Search the rivals' settings, write tuned.json.")] = False,
-    jobs_: Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as cores.")] = 0,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[,KEY=VALUE…]", help="Compare only these, on what may be tuned on. May repeat."),
+    ] = None,
+    start_up: Annotated[
+        list[float] | None, typer.Option(metavar="SECONDS", help="With --policy: the start-ups. May repeat.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=8, help="With --policy: how many seeds.")] = 3,
+    verdict: Annotated[bool, typer.Option("--verdict", help="With --policy: on what is judged on.")] = False,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: as many as cores.")] = 0,
 ) -> None:
-    """Play policies and rivals against each other, and compare them."""
+    """Play our policies and their rivals against each other; print the tables of docs/benchmarks.md, and write them.
+
+    Each run is kept: what no change has touched is not played again, and after Ctrl-C the next call goes on. With
+    --quick or --trace nothing is written.
+    """
     scenes = [_scene(name) for name in trace or SCENES]
-    processes = jobs_ or os.cpu_count() or 1
-    if tune:
-        tuning.write(tuning.tune(lambda wanted: played(wanted, processes), scenes))
-        return
+    play = partial(_play, processes=jobs or os.cpu_count() or 1)
+    console, whole = Console(), not trace
     try:
-        for name in policy or []:
-            maker(name)
+        if policy:
+            console.print(_compared(policy, scenes, start_up or [], seeds, "verdict" if verdict else "tuning", play))
+        elif tune:
+            tuning.write(tuning.tune(play, scenes))
+        elif ablation:
+            table = ablate(play, scenes)
+            console.print(table.rich())
+            if whole:
+                page.write({"ablation": table.markdown()})
+        else:
+            _grid(Grid(scenes, quick), play, console, write=whole and not quick)
     except SettingsError as error:
         typer.echo("\n".join(error.problems), err=True)
         raise typer.Exit(2) from None
-    _compare(policy or ["adaptive"], scenes, start_up or [], seeds, verdict, processes)
 
 
 def _scene(name: str) -> Scene:
@@ -55,35 +75,48 @@ def _scene(name: str) -> Scene:
     return SCENES[name]
 
 
-def _compare(
-    policies: Sequence[str],
-    scenes: Sequence[Scene],
-    start_ups_s: Sequence[float],
-    seeds: int,
-    verdict: bool,
-    processes: int,
-) -> None:
-    """Print attainment @ average replicas of each policy, a line for each scene and start-up."""
-    part: Part = "verdict" if verdict else "tuning"
-    numbers = VERDICT_SEEDS if verdict else TUNING_SEEDS
-    wanted = [
-        job
-        for scene in scenes
-        for job in jobs([scene], part, policies, numbers[:seeds], start_ups_s or [scene.usual_start_up_s])
-    ]
-    work = played(wanted, processes)
-    table = Table(box=SIMPLE_HEAD, caption=f"attainment of both objectives in %, ± half its 95 % interval, @ average "
-                  f"replicas; {part} part, {seeds} seeds", caption_justify="left")  # fmt: skip
-    for column in ("scene", "start-up", *map(label, policies)):
-        table.add_column(column, justify="left" if column == "scene" else "right")
-    rows = {(job.scene.name, job.start_up_s): job for job in wanted}
-    for (name, start_up_s), first in rows.items():
-        cells = [
-            _cell([work[Job(first.scene, part, start_up_s, each, seed)] for seed in numbers[:seeds]])
-            for each in policies
+def _grid(grid: Grid, play: Play, console: Console, *, write: bool) -> None:
+    standings = grid.standings(play(grid.jobs()))
+    aims, fronts = tables.aims(standings), tables.front(standings)
+    overviews = [tables.overview(scene, standings) for scene in grid.scenes]
+    details = {
+        scene: [tables.full(place, standings[place]) for place in grid.places() if place.scene == scene]
+        for scene in grid.scenes
+    }
+    for table in (*(each for some in details.values() for each in some), *overviews, fronts, aims):
+        console.print(table.rich())
+    if write:
+        page.write({"aims": aims.markdown(), "fronts": fronts.markdown(), "traces": page.titled(overviews)})
+        for scene, some in details.items():
+            page.write_details(scene.name, scene.what, some)
+
+
+def _compared(
+    policies: Sequence[str], scenes: Sequence[Scene], start_ups_s: Sequence[float], seeds: int, part: Part, play: Play
+) -> object:
+    """Return attainment @ average replicas of each policy, a line for each scene and start-up."""
+    for text in policies:
+        maker(text)  # a mistake is told before anything is played
+    numbers = (VERDICT_SEEDS if part == "verdict" else TUNING_SEEDS)[:seeds]
+    places = [(scene, start_up_s) for scene in scenes for start_up_s in start_ups_s or [scene.usual_start_up_s]]
+    work = play(
+        [
+            Job(scene, part, start_up_s, text, seed)
+            for scene, start_up_s in places
+            for text in policies
+            for seed in numbers
         ]
-        table.add_row(name, f"{start_up_s:g} s", *cells)
-    Console().print(table)
+    )
+    rows = [
+        (
+            scene.name,
+            f"{start_up_s:g} s",
+            *(_cell([work[Job(scene, part, start_up_s, text, seed)] for seed in numbers]) for text in policies),
+        )
+        for scene, start_up_s in places
+    ]
+    title = f"attainment of both in %, ± half its 95 % interval, @ average replicas; {part} part, {seeds} seeds"
+    return tables.Table(title, ("trace", "start-up", *map(label, policies)), rows).rich()
 
 
 def _cell(runs: Sequence[Numbers]) -> str:
@@ -93,7 +126,7 @@ def _cell(runs: Sequence[Numbers]) -> str:
     return f"{shown} @ {mean([run['average_replicas'] for run in runs]):.2f}"
 
 
-def played(wanted: Sequence[Job], processes: int) -> Work:
+def _play(wanted: Sequence[Job], *, processes: int) -> Work:
     """Play what is not known yet, under a progress bar. Ends the program after Ctrl-C, with what is done kept."""
     store = Cache()
     work = plan(wanted, store)
@@ -105,8 +138,10 @@ def played(wanted: Sequence[Job], processes: int) -> Work:
             carry_out(work, store, processes=processes, on_run=lambda: progress.advance(task))
         except KeyboardInterrupt:
             progress.stop()
-            left = len(work.missing)
-            typer.echo(f"stopped with {left} runs left; what was played is kept, and the next call goes on", err=True)
+            typer.echo(
+                f"stopped with {len(work.missing)} runs left; what was played is kept, and the next call goes on",
+                err=True,
+            )
             raise typer.Exit(130) from None
     return work
 

@@ -79,13 +79,12 @@ def fixed_count(text: str) -> int | None:
 
 
 def label(text: str) -> str:
-    """Return the name for tables."""
+    """Return the name for tables: rivals by their own, our presets beside `adaptive` as such."""
     name, comma, _ = text.partition(",")
     rival = name.removeprefix(entrants.RIVAL)
-    if name == rival:
-        return text
-    shown = name if rival in PRESETS else rival
-    return f"{shown} (tuned)" if comma else shown
+    if name != rival:
+        return f"{rival} (tuned)" if comma else rival
+    return f"preset {text}" if name in PRESETS and name != ADAPTIVE else text
 
 
 def maker(text: str) -> Maker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields
 from functools import cache
@@ -13,10 +13,10 @@ from multiprocessing import get_context
 from benchmarks.policies import contestants
 from benchmarks.policies.cache import Cache
 from benchmarks.policies.playing import Job, play
-from benchmarks.policies.scenes import TRACES, Part, Scene
+from benchmarks.policies.scenes import TRACES, Scene
 from scaler.backtest.scores import Numbers
 
-_NOT_PLAYED = frozenset({"name", "what", "fixed", "start_ups_s", "usual_start_up_s", "seen", "varies"})
+_NOT_PLAYED = frozenset({"name", "what", "fixed", "start_ups_s", "usual_start_up_s", "seen", "varies", "jumps"})
 """What a scene says about tables, not about a run."""
 
 
@@ -85,16 +85,3 @@ def _played(scene: Scene) -> str:
     file = TRACES / scene.trace
     digest = sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
     return ";".join([*values, digest])
-
-
-def jobs(
-    scenes: Iterable[Scene], part: Part, contestants: Sequence[str], seeds: Sequence[int], start_ups_s: Sequence[float]
-) -> list[Job]:
-    """Return the jobs of every contestant in every scene; without start-ups, at those of the scene."""
-    return [
-        Job(scene, part, start_up_s, contestant, seed)
-        for scene in scenes
-        for start_up_s in start_ups_s or scene.start_ups_s
-        for contestant in contestants
-        for seed in seeds
-    ]

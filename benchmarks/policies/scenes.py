@@ -53,6 +53,8 @@ class Scene:
     """Whether our own policy was worked on with its tuning part; one that is not was kept for the verdict."""
     varies: bool = True
     """Whether the load varies by two times or more, so that somebody who scales should beat any fixed count."""
+    jumps: bool = False
+    """Whether the load jumps, so that who does not know the future is late by a start-up."""
     pulse_s: float | None = None
     """When a pulse begins that is to be answered at once."""
     start_ups_s: tuple[float, ...] = field(default=START_UPS_S)
@@ -131,6 +133,7 @@ _ALL = (
         initial=2,
         fixed=(1, 2, 3, 4, 5, 6, 8, 12, 16),
         scale=2.0,
+        jumps=True,
     ),
     Scene(
         "azure-conversation",
@@ -189,6 +192,7 @@ _ALL = (
         initial=1,
         fixed=(1, 2, 4, 5, 6, 7, 8),
         pulse_s=600.0,
+        jumps=True,
     ),
     Scene(
         "steps",
@@ -199,6 +203,7 @@ _ALL = (
         maximum=12,
         initial=1,
         fixed=(2, 3, 4, 5, 6, 7, 8),
+        jumps=True,
     ),
     Scene(
         "on-off",
@@ -210,6 +215,7 @@ _ALL = (
         initial=1,
         fixed=(2, 3, 4, 5, 6, 8),
         length_s=1800.0,
+        jumps=True,
     ),
     Scene(
         "mix",

@@ -1,0 +1,144 @@
+"""What was played as tables: the same ones for a terminal and for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as RichTable
+
+from benchmarks.policies import verdict
+from benchmarks.policies.contestants import ADAPTIVE, label
+from benchmarks.policies.grid import Place, Standing, Standings
+from benchmarks.policies.scenes import Scene
+from scaler.backtest.scores import Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells of text; the first column is words, the others are numbers unless `words` says how many are words."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: int = 1
+
+    def markdown(self) -> str:
+        """Return it for a page, without its title."""
+        marks = ["---" if i < self.words else "--:" for i in range(len(self.columns))]
+        lines = [self.columns, marks, *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def rich(self) -> RichTable:
+        """Return it for a terminal."""
+        made = RichTable(title=self.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for i, column in enumerate(self.columns):
+            made.add_column(column, justify="left" if i < self.words else "right", overflow="fold")
+        for row in self.rows:
+            made.add_row(*row)
+        return made
+
+
+def aims(standings: Standings) -> Table:
+    """Return every aim with what was measured, and of those missed by how much and what is known of the reason."""
+    rows = []
+    for aim in sorted(verdict.aims(standings), key=lambda aim: aim.text):
+        reason = "–" if aim.held else verdict.reason(aim.place, standings[aim.place])
+        head = aim.text, _marked(aim.place.scene), f"{aim.place.start_up_s:g} s", aim.measured
+        rows.append((*head, "held" if aim.held else "missed", aim.missed_by or "–", reason))
+    columns = ("aim", "trace", "start-up", "measured", "verdict", "missed by", "why")
+    return Table(f"Aims of the adaptive policy. {_MARK}", columns, rows, words=7)
+
+
+def front(standings: Standings) -> Table:
+    """Return who is on the front of attainment and GPU-hours, place by place."""
+    rows = []
+    for place, all_there in standings.items():
+        if len(all_there) > 1:
+            best = sorted(verdict.on_front(all_there), key=lambda each: each.gpu_hours)
+            ours = any(each.contestant == ADAPTIVE for each in best)
+            names = ", ".join(f"{label(each.contestant)} {_at(each)}" for each in best)
+            rows.append((_marked(place.scene), f"{place.start_up_s:g} s", "yes" if ours else "no", names))
+    columns = ("trace", "start-up", "adaptive on it", "the front, from the cheapest on")
+    return Table(f"Pareto fronts of attainment (%) and cost (@ average replicas). {_MARK}", columns, rows, words=4)
+
+
+def overview(scene: Scene, standings: Standings) -> Table:
+    """Return attainment and average replicas of all in a scene, start-up by start-up."""
+    places = [place for place in standings if place.scene == scene and len(standings[place]) > 1]
+    names = [label(each.contestant) for each in standings[places[0]]]
+    cells = {(label(each.contestant), place): _at(each) for place in places for each in standings[place]}
+    rows = [(name, *(cells.get((name, place), "–") for place in places)) for name in names]
+    return Table(
+        f"{_marked(scene)}: {scene.what}",
+        ("attainment of both objectives, % @ average replicas", *(f"{place.start_up_s:g} s" for place in places)),
+        rows,
+    )
+
+
+_MARK = "* nothing was tuned on this trace"
+
+
+def _marked(scene: Scene) -> str:
+    return scene.name if scene.seen else f"{scene.name}*"
+
+
+_COLUMNS = (
+    "policy",
+    "both met",
+    "of the feasible",
+    "TTFT met",
+    "TPOT met",
+    "TTFT p50",
+    "p95",
+    "p99",
+    "replicas",
+    "GPU-hours",
+    "scale events",
+    "wasted starts",
+    "seeds",
+)
+
+
+def full(place: Place, standings: Sequence[Standing]) -> Table:
+    """Return all numbers of a place. ● marks the front."""
+    best = {each.contestant for each in verdict.on_front(standings)}
+    rows = [(f"{'● ' if each.contestant in best else ''}{label(each.contestant)}", *_cells(each)) for each in standings]
+    return Table(f"{place.scene.name}, start-up {place.start_up_s:g} s", _COLUMNS, rows)
+
+
+def _at(standing: Standing) -> str:
+    return f"{100 * standing.attained:.1f} @ {standing.means['average_replicas']:.2f}"
+
+
+def _cells(standing: Standing) -> Iterable[str]:
+    means, widths = standing.means, standing.half_widths
+    attained, spread = means["attainment"], widths["attainment"]
+    ttft, ttft_width = means["ttft"], widths["ttft"]
+    return (
+        _share(attained["both"], spread["both"]),
+        _share(means["attainment_feasible"]["both"], None),
+        _share(attained["ttft"], spread["ttft"]),
+        _share(attained["tpot"], spread["tpot"]),
+        *(_number(ttft[each], ttft_width[each], " s") for each in ("p50", "p95", "p99")),
+        *_plain(means, widths),
+        str(len(standing.runs)),
+    )
+
+
+def _plain(means: Numbers, widths: Numbers) -> Iterable[str]:
+    keys = ("average_replicas", "gpu_hours", "scale_events", "wasted_starts")
+    return (_number(means[key], widths[key]) for key in keys)
+
+
+def _share(share: float | None, width: float | None) -> str:
+    if share is None:
+        return "–"
+    return f"{100 * share:.1f} %" if width is None else f"{100 * share:.1f} ± {100 * width:.1f} %"
+
+
+def _number(value: float | None, width: float | None, unit: str = "") -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2f}{unit}" if width is None else f"{value:.2f} ± {width:.2f}{unit}"
