@@ -13,26 +13,56 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from scaler.quoting import one_line, quoted
+
+MOST_REPLICAS = 2**31 - 1
+"""Kubernetes counts replicas in 32 bits."""
+MOST_PERCENT = 10_000.0
+MOST = 1e12
+"""No rate, count or time that is measured is more."""
+LONGEST_S = 366 * 86400.0
+"""A year: no window, delay or start-up is longer."""
+MOST_PROBLEMS = 20
+"""As many are told at once: who has more of them gave something else than settings."""
+MOST_KEYS, LONGEST_VALUE = 100, 2**15
+"""Far more than all settings need. Beyond it, metadata are refused as a whole, unread."""
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 
 
 class SettingsError(ValueError):
-    """A configuration is wrong: `problems` has one line for each fault, naming key, value and what is right."""
+    """A configuration is wrong: `problems` has one line for each fault, naming key, value and what is right.
+
+    Of very many faults the first are told, and how many more there are.
+    """
 
     def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(first_of(problems))
         super().__init__("; ".join(self.problems))
 
 
+def first_of(problems: Iterable[str]) -> list[str]:
+    """Return the first problems, and how many more there are."""
+    told = list(problems)
+    if len(told) > MOST_PROBLEMS:
+        told[MOST_PROBLEMS:] = [f"and {len(told) - MOST_PROBLEMS} more"]
+    return told
+
+
 def parse_duration(value: object) -> float:
-    """Read `300`, `300s`, `5m`, `1.5h` or `500ms` into seconds. Raises ValueError."""
+    """Read `300`, `300s`, `5m`, `1.5h` or `500ms` into seconds, a year at most. Raises ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if not 0 <= value <= LONGEST_S:
+            raise ValueError("not from 0 to a year")
         return float(value)
     match = _DURATION.fullmatch(str(value).strip())
     if match is None:
         raise ValueError("not a duration")
-    return float(match[1]) * _UNITS[match[2] or "s"]
+    seconds = float(match[1]) * _UNITS[match[2] or "s"]
+    if seconds > LONGEST_S:
+        raise ValueError("longer than a year")
+    return seconds
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
@@ -61,7 +91,11 @@ def parse_amount(value: object) -> Amount:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", str(value).strip())
     if match is None:
         raise ValueError("neither a count nor a percentage")
-    return Amount(float(match[1]), bool(match[2]))
+    amount = Amount(float(match[1]), bool(match[2]))
+    most = MOST_PERCENT if amount.percent else MOST_REPLICAS
+    if amount.value > most:
+        raise ValueError(f"more than {most:,.0f}{' %' if amount.percent else ''}")
+    return amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +139,25 @@ class Settings(BaseModel):
         return {str(field.alias): field for field in cls.model_fields.values()}
 
 
+def parse_count(text: str) -> int:
+    """Read a count of replicas. Raises ValueError."""
+    if not text.isdecimal():
+        raise ValueError("not a whole number")
+    if len(text.lstrip("0")) > 10 or int(text) > MOST_REPLICAS:
+        raise ValueError(f"more than {MOST_REPLICAS:,}")
+    return int(text)
+
+
+def parse_number(text: str) -> float:
+    """Read a decimal number without exponent. Raises ValueError."""
+    if not re.fullmatch(r"-?\d+(\.\d+)?", text):
+        raise ValueError("not a number")
+    number = float(text)
+    if abs(number) > MOST:
+        raise ValueError(f"more than {MOST:g}")
+    return number
+
+
 T = TypeVar("T", bound=Settings)
 
 
@@ -113,6 +166,7 @@ def parse(model: type[T], metadata: Mapping[str, Any], known: Iterable[str] = ()
 
     Raises SettingsError with every problem at once; an unknown key names the nearest right one.
     """
+    _refuse_bulk(metadata)
     known = set(known)
     keys = model.keys()
     values = {key: value for key, value in metadata.items() if key not in known}
@@ -132,6 +186,19 @@ def parse(model: type[T], metadata: Mapping[str, Any], known: Iterable[str] = ()
         return settings
 
 
+def _refuse_bulk(metadata: Mapping[str, Any]) -> None:
+    """Raise SettingsError for metadata that are too large to be meant: what reads them takes as long as they are."""
+    problems = [
+        f"{quoted(key)}: a value of {len(value):,} characters is wrong; right are {LONGEST_VALUE:,} at most"
+        for key, value in metadata.items()
+        if isinstance(value, str) and len(value) > LONGEST_VALUE
+    ]
+    if len(metadata) > MOST_KEYS:
+        problems.append(f"{len(metadata):,} keys are wrong; right are {MOST_KEYS} at most")
+    if problems:
+        raise SettingsError(problems)
+
+
 def _problem(detail: ErrorDetails, keys: Mapping[str, FieldInfo], known: set[str], values: Mapping[str, Any]) -> str:
     if not detail["loc"]:  # a check over several keys: its message names them
         return str(detail.get("ctx", {}).get("error", detail["msg"]))
@@ -139,11 +206,11 @@ def _problem(detail: ErrorDetails, keys: Mapping[str, FieldInfo], known: set[str
     if detail["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, [*keys, *known], n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(keys))}"
-        return f"{key}: unknown key; {hint}"
+        return f"{one_line(key) or quoted(key)}: unknown key; {hint}"
     if detail["type"] == "missing":
         return f"{key}: missing; for instance {key}: {_example(keys[key])}"
     message = str(detail.get("ctx", {}).get("error", "")) or detail["msg"].removeprefix("Input should be ")
-    return f"{key}: {values[key]!r} is wrong ({message}); right is, for instance, {_example(keys[key])}"
+    return f"{key}: {quoted(values[key])} is wrong ({message}); right is, for instance, {_example(keys[key])}"
 
 
 def _example(field: FieldInfo) -> str:

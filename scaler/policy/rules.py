@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scaler.policy.counting import ceil
-from scaler.policy.parsing import parse_duration
+from scaler.policy.parsing import first_of, parse_count, parse_duration, parse_number
+from scaler.quoting import quoted
 
 Values = Mapping[str, float | None]
 
@@ -143,18 +144,22 @@ def parse_rules(value: object) -> tuple[Rule, ...]:
             except ValueError as error:
                 problems.append(str(error))
     if problems:
-        raise ValueError("; ".join(problems))
+        raise ValueError("; ".join(first_of(problems)))
     return tuple(rules)
 
 
 def _rule(text: str) -> Rule:
     match = _RULE.fullmatch(text)
     if match is None:
-        raise ValueError(f"cannot read {text!r}: a rule is +N or -N when METRIC > NUMBER [and …] [for 10s] [every 2m]")
-    least = int(match["least"])
-    most = int(match["most"] or least)
+        raise ValueError(
+            f"cannot read {quoted(text)}: a rule is +N or -N when METRIC > NUMBER [and …] [for 10s] [every 2m]"
+        )
+    try:
+        least, most = (parse_count(match[key] or match["least"]) for key in ("least", "most"))
+    except ValueError as error:
+        raise ValueError(f"{quoted(text)}: the step is {error}") from None
     if least < 1 or most < least:
-        raise ValueError(f"{text!r}: the step must be 1 or more, and a range must rise")
+        raise ValueError(f"{quoted(text)}: the step must be 1 or more, and a range must rise")
     any_of = tuple(
         tuple(_condition(part, text) for part in re.split(r"\s+and\s+", alternative))
         for alternative in re.split(r"\s+or\s+", match["when"])
@@ -162,19 +167,23 @@ def _rule(text: str) -> Rule:
     try:
         window_s, every_s = (parse_duration(match[key] or 0) for key in ("window", "every"))
     except ValueError:
-        raise ValueError(f"{text!r}: `for` and `every` take a duration such as 90s or 5m") from None
+        raise ValueError(f"{quoted(text)}: `for` and `every` take a duration such as 90s or 5m") from None
     return Rule(match["sign"] == "+", least, most, any_of, window_s, every_s, text)
 
 
 def _condition(part: str, rule: str) -> Condition:
     match = _CONDITION.fullmatch(part.strip())
     if match is None:
-        raise ValueError(f"{rule!r}: cannot read {part!r}: a condition is METRIC > NUMBER, `for` and `every` come last")
-    metric, sign, threshold = match.groups()
+        raise ValueError(
+            f"{quoted(rule)}: cannot read {quoted(part)}: a condition is METRIC > NUMBER, `for` and `every` come last"
+        )
+    metric, sign, text = match.groups()
     if metric not in METRICS:
-        raise ValueError(f"{rule!r}: no metric {metric!r}; known are {', '.join(METRICS)}")
-    if not re.fullmatch(r"-?\d+(\.\d+)?", threshold):
-        raise ValueError(f"{rule!r}: {threshold!r} is not a number; latencies are in seconds")
-    if metric in _SHARES and float(threshold) > 1:
-        raise ValueError(f"{rule!r}: {metric} goes from 0 to 1: say {float(threshold) / 100:g}")
-    return Condition(metric, sign, float(threshold))
+        raise ValueError(f"{quoted(rule)}: no metric {quoted(metric)}; known are {', '.join(METRICS)}")
+    try:
+        threshold = parse_number(text)
+    except ValueError as error:
+        raise ValueError(f"{quoted(rule)}: {quoted(text)} is {error}; latencies are in seconds") from None
+    if metric in _SHARES and threshold > 1:
+        raise ValueError(f"{quoted(rule)}: {metric} goes from 0 to 1: say {threshold / 100:g}")
+    return Condition(metric, sign, threshold)

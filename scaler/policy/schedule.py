@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from scaler.policy.parsing import parse_count
+from scaler.quoting import quoted
+
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _ENTRY = re.compile(
     r"(?:(?P<date>\d{4}-\d\d-\d\d)|(?P<days>[A-Za-z][A-Za-z,-]*))?\s*"
     r"(?P<start>\d{1,2}:\d\d)-(?P<end>\d{1,2}:\d\d)\s+(?P<zone>[A-Za-z][\w+/-]*)\s*=\s*(?P<floor>\d+)"
 )
+
+_MIDNIGHT = "24:00"
+"""The end of a day, which is the beginning of the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +65,28 @@ def parse_schedule(value: object) -> Schedule:
 def _window(entry: str) -> Window:
     match = _ENTRY.fullmatch(entry)
     if match is None:
-        raise ValueError(f"cannot read {entry!r}: an entry is DAYS HH:MM-HH:MM ZONE = REPLICAS")
+        raise ValueError(f"cannot read {quoted(entry)}: an entry is DAYS HH:MM-HH:MM ZONE = REPLICAS")
     try:
         zone = ZoneInfo(match["zone"])
     except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder of zones, such as `America`
-        raise ValueError(f"no time zone {match['zone']!r}: say Europe/Berlin or UTC") from None
+        raise ValueError(f"no time zone {quoted(match['zone'])}: say Europe/Berlin or UTC") from None
     try:
         day = date.fromisoformat(match["date"]) if match["date"] else None
-        start, end = (time.fromisoformat(match[which].zfill(5)) for which in ("start", "end"))
+    except ValueError:
+        raise ValueError(f"{quoted(entry)}: there is no day {match['date']}") from None
+    try:
+        start, end = _clock(match["start"]), _clock("00:00" if match["end"] == _MIDNIGHT else match["end"])
+    except ValueError:
+        raise ValueError(f"{quoted(entry)}: a start is from 00:00 to 23:59, an end from 00:00 to 24:00") from None
+    try:
+        floor = parse_count(match["floor"])
     except ValueError as error:
-        raise ValueError(f"{entry!r}: {error}") from None
-    return Window(_weekdays(match["days"]), day, start, end, zone, int(match["floor"]), entry)
+        raise ValueError(f"{quoted(entry)}: REPLICAS are {error}") from None
+    return Window(_weekdays(match["days"]), day, start, end, zone, floor, entry)
+
+
+def _clock(text: str) -> time:
+    return time.fromisoformat(text.zfill(5))
 
 
 def _weekdays(text: str | None) -> frozenset[int]:
@@ -79,6 +96,6 @@ def _weekdays(text: str | None) -> frozenset[int]:
         try:
             start, end = (_DAYS.index(name.title()) for name in (first, last or first))
         except ValueError:
-            raise ValueError(f"no weekday {part!r}: say Mon-Fri or Sat,Sun") from None
+            raise ValueError(f"no weekday {quoted(part)}: say Mon-Fri or Sat,Sun") from None
         days.update((start + i) % 7 for i in range((end - start) % 7 + 1))
     return frozenset(days)

@@ -18,6 +18,10 @@ from scaler.policy.parsing import (
 )
 from scaler.policy.rules import MIN_SAMPLES, Rule, parse_rules
 from scaler.policy.schedule import Window, parse_schedule
+from scaler.quoting import quoted
+
+_HOUR_S, _DAY_S = 3600.0, 86400.0
+"""Longer is no look-back, and no delay, but a slip of the unit."""
 
 
 def _look_ahead(value: object) -> float | None:
@@ -30,24 +34,27 @@ class PolicySettings(Settings):
     # Demand: how many replicas the load needs. The highest signal counts.
     target_ongoing_requests: float | None = Field(
         None,
-        gt=0,
+        ge=0.01,
+        le=1e6,
         examples=[12],
         description="Requests, waiting and running, that one replica should have. Left out, and with no other "
         "signal and no rule set, it is learned from what replicas were seen to carry.",
     )
     target_queue_seconds: Seconds | None = Field(
         None,
-        gt=0,
+        ge=0.001,
+        le=_DAY_S,
         examples=["5s"],
         description="Estimated wait of a newly queued request that is acceptable: waiting requests ÷ measured "
         "service rate.",
     )
     target_kv_cache_usage: float | None = Field(
-        None, gt=0, le=1, examples=[0.8], description="Share of the KV cache that should be in use, 0 to 1."
+        None, ge=0.01, le=1, examples=[0.8], description="Share of the KV cache that should be in use, 0 to 1."
     )
     target_tokens_per_second: float | None = Field(
         None,
-        gt=0,
+        ge=0.01,
+        le=1e9,
         examples=[2500],
         description="Prompt and generated tokens that one replica should do a second.",
     )
@@ -56,9 +63,10 @@ class PolicySettings(Settings):
         examples=["+2 when queue_seconds > 5 for 10s every 2m; -1 when utilization < 0.4 for 5m"],
         description="Threshold rules, separated by `;`.",
     )
-    max_num_seqs: float | None = Field(
+    max_num_seqs: int | None = Field(
         None,
-        gt=0,
+        ge=1,
+        le=1_000_000,
         examples=[256],
         description="Batch slots of one replica (vLLM's --max-num-seqs). Left out, they are learned: the most that "
         "ran while others waited.",
@@ -73,7 +81,7 @@ class PolicySettings(Settings):
     # From demand to a count.
     smoothing_factor: float = Field(
         1.0,
-        gt=0,
+        ge=0.001,
         le=1,
         examples=[0.6],
         description="α of an exponential moving average over the demand, for each metrics interval; 1 smooths nothing. "
@@ -82,21 +90,23 @@ class PolicySettings(Settings):
     look_ahead_s: Annotated[float | None, BeforeValidator(_look_ahead)] = Field(
         None,
         ge=0,
+        le=_DAY_S,
         examples=["auto", "60s"],
         description="How far ahead a rising demand is carried on: `auto` takes the measured start-up time, 0 is off.",
     )
     burst_threshold: float | None = Field(
         None,
-        gt=0,
+        ge=0.001,
+        le=1e6,
         examples=[0.5],
         description="A rise of demand, as a share of the ready replicas per second, from which on the upscale delay "
         "and the smoothing are skipped and the count is at least multiplied by upscalingFactor. Left out: never.",
     )
     upscaling_factor: float = Field(
-        1.0, gt=0, examples=[2], description="Gain on the distance to a higher demand, as in Ray Serve."
+        1.0, ge=0.001, le=1000, examples=[2], description="Gain on the distance to a higher demand, as in Ray Serve."
     )
     downscaling_factor: float = Field(
-        1.0, gt=0, examples=[0.5], description="Gain on the distance to a lower demand, as in Ray Serve."
+        1.0, ge=0.001, le=1000, examples=[0.5], description="Gain on the distance to a lower demand, as in Ray Serve."
     )
     headroom: Annotated[Amount, BeforeValidator(parse_amount)] = Field(
         Amount(0),
@@ -106,12 +116,14 @@ class PolicySettings(Settings):
     upscale_delay_s: Seconds = Field(
         0.0,
         ge=0,
+        le=_DAY_S,
         examples=["3s"],
         description="How long a higher count must be wanted before it is asked for.",
     )
     downscale_delay_s: Seconds = Field(
         300.0,
         ge=0,
+        le=_DAY_S,
         examples=["5m"],
         description="How long a lower count must be wanted before it is asked for.",
     )
@@ -143,6 +155,7 @@ class PolicySettings(Settings):
     look_back_period_s: Seconds = Field(
         30.0,
         gt=0,
+        le=_HOUR_S,
         examples=["30s"],
         description="Window over which rates and latency quantiles are measured.",
     )
@@ -165,7 +178,7 @@ class PolicySettings(Settings):
         least = MIN_SAMPLES * self.metrics_interval_s
         right = f"too short for metricsInterval {self.metrics_interval_s:g}s); right is {least:g}s or more"
         problems = [
-            f"rules: the window of {rule.text!r} is wrong ({rule.window_s:g}s is {right}"
+            f"rules: the window of {quoted(rule.text)} is wrong ({rule.window_s:g}s is {right}"
             for rule in self.rules
             if 0 < rule.window_s < least
         ]

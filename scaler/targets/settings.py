@@ -9,18 +9,16 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from scaler.exposition import ENGINES
-from scaler.policy.parsing import Seconds, parse
+from scaler.policy.parsing import MOST_REPLICAS, Seconds, parse
 from scaler.policy.presets import with_policy
 from scaler.policy.settings import PolicySettings
 
 KEDA_KEYS = frozenset({"scalerAddress", "enableTLS", "unsafeSsl"})
 """Keys that are for KEDA itself and come along with ours."""
 FROM_ENV = "FromEnv"
-
-MOST_REPLICAS = 2**31 - 1
-"""Kubernetes counts replicas in 32 bits."""
 DEFAULT_MAXIMUM = 100
 """With endpoints and without maxReplicas; the same as KEDA's for a ScaledObject without maxReplicaCount."""
+LONGEST_PATH = 1024
 
 
 def _known_engine(name: str) -> str:
@@ -32,6 +30,8 @@ def _known_engine(name: str) -> str:
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
         raise ValueError("a path starts with /")
+    if len(path) > LONGEST_PATH or not path.isprintable():
+        raise ValueError(f"a path has at most {LONGEST_PATH:,} printable characters")
     return path
 
 
@@ -57,6 +57,7 @@ class TriggerSettings(PolicySettings):
     staleness_s: Seconds = Field(
         15.0,
         gt=0,
+        le=3600,
         examples=["15s"],
         description="Older knowledge than this is not answered from: GetMetrics fails, and the HPA keeps the count.",
     )

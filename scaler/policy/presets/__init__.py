@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 
 from scaler.policy.parsing import SettingsError
 from scaler.policy.presets import adaptive, dual_threshold, pulse, queue_rules, ray_serve
+from scaler.quoting import quoted, shortened
 
 PRESETS: Mapping[str, Mapping[str, str]] = {
     "adaptive": adaptive.VALUES,
@@ -15,6 +17,9 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "dual-threshold": dual_threshold.VALUES,
 }
 DEFAULT = "adaptive"
+LONGEST_CHAIN = 10
+"""As many policies may build on each other, one on the next."""
+_MOST_NAMED = 20
 
 
 def policy_name(metadata: Mapping[str, str]) -> str:
@@ -30,15 +35,19 @@ def with_policy(metadata: Mapping[str, str], named: Mapping[str, Mapping[str, st
     """
     named = named or {}
     values, name = dict(metadata), policy_name(metadata)
-    seen: list[str] = []
+    asked, seen = name, list[str]()
     while True:
         source = named.get(name, PRESETS.get(name))
-        if source is None or (name in seen and name not in PRESETS):
-            known = ", ".join(sorted({*named, *PRESETS}))
-            fault = "no such policy" if source is None else f"builds on itself: {' → '.join([*seen, name])}"
-            raise SettingsError([f"policy: {name!r} is wrong ({fault}); known are {known}"])
+        if source is None:
+            raise _wrong(name, "no such policy", _hint(name, {*named, *PRESETS}))
+        if name in seen and name not in PRESETS:
+            circle = " → ".join(map(shortened, [*seen, name]))
+            raise _wrong(name, f"builds on itself: {circle}", "right is an end to it")
         if name in seen:  # an operator's policy that refines the preset of its own name
             source = PRESETS[name]
+        elif len(seen) == LONGEST_CHAIN:
+            fault = f"more than {LONGEST_CHAIN} policies, each of which builds on the next"
+            raise _wrong(asked, fault, "right is a shorter chain")
         seen.append(name)
         values = {**source, **values}
         if "policy" not in source or source is PRESETS.get(name):
@@ -46,3 +55,14 @@ def with_policy(metadata: Mapping[str, str], named: Mapping[str, Mapping[str, st
         name = source["policy"]
     values.pop("policy", None)
     return values
+
+
+def _wrong(name: str, fault: str, right: str) -> SettingsError:
+    return SettingsError([f"policy: {quoted(name)} is wrong ({fault}); {right}"])
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    if len(name) < 100 and (near := difflib.get_close_matches(name, names, n=1, cutoff=0.75)):
+        return f"did you mean {near[0]}?"
+    return f"known are {', '.join(map(shortened, names[:_MOST_NAMED]))}{', …' * (len(names) > _MOST_NAMED)}"

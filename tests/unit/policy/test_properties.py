@@ -32,7 +32,7 @@ KEYS: dict[str, st.SearchStrategy[object]] = {
     "smoothingFactor": st.sampled_from([0.01, 0.5, 1]),
     "lookAhead": st.sampled_from(["auto", "0", "60s", "1h"]),
     "burstThreshold": st.sampled_from([0.01, 0.5, 5]),
-    "upscalingFactor": st.sampled_from([0.3, 1, 2, 1e308]),
+    "upscalingFactor": st.sampled_from([0.3, 1, 2, 1000]),
     "downscalingFactor": st.sampled_from([0.1, 0.5, 1, 3]),
     "headroom": st.sampled_from(["0", "2", "10%", "300%"]),
     "upscaleDelay": st.sampled_from(["0", "3s", "1m"]),

@@ -17,6 +17,8 @@ EVENT = "2026-12-24 18:00-02:00 UTC = 128"
 WRAP = "Sat-Mon 00:00-12:00 UTC = 3"
 SINGLE = "Mon,Wed 10:00-11:00 Asia/Kolkata = 5"
 DAILY = "9:00-9:30 UTC = 7"
+WHOLE = "Sat 00:00-24:00 UTC = 6"
+LATE = "Sat 20:00-24:00 UTC = 4"
 LOCAL_2 = "02:30-03:30 Europe/Berlin = 9"
 
 # entry, local time in a zone, floor. 2026-11-27 is a Friday.
@@ -45,6 +47,11 @@ MOMENTS = [
     (SINGLE, "2026-12-01 10:30", "Asia/Kolkata", None),
     (SINGLE, "2026-12-02 05:00", "UTC", 5),
     (DAILY, "2026-11-28 09:15", "UTC", 7),
+    (WHOLE, "2026-11-28 00:00", "UTC", 6),
+    (WHOLE, "2026-11-28 23:59:59", "UTC", 6),
+    (WHOLE, "2026-11-29 00:00", "UTC", None),
+    (LATE, "2026-11-28 23:59:59", "UTC", 4),
+    (LATE, "2026-11-29 00:00", "UTC", None),
     # clocks go forward over 02:30 on 2026-03-29 and back over it on 2026-10-25
     (LOCAL_2, "2026-03-29 01:00", "UTC", 9),  # 03:00 summer time
     (LOCAL_2, "2026-03-29 00:45", "UTC", None),  # 01:45 winter time
@@ -79,8 +86,11 @@ WRONG = {
     "Mon-Fri 08:00-20:00 Europe/Berln = 64": "no time zone 'Europe/Berln'",
     "Mon-Fri 08:00-20:00 America = 64": "no time zone 'America'",
     "Mo-Fr 08:00-20:00 UTC = 64": "no weekday 'Mo-Fr': say Mon-Fri",
-    "Mon-Fri 08:00-25:00 UTC = 64": "hour must be in 0..23",
-    "2026-02-30 08:00-20:00 UTC = 64": "day is out of range",
+    "Mon-Fri 08:00-25:00 UTC = 64": "an end from 00:00 to 24:00",
+    "Mon-Fri 08:00-24:01 UTC = 64": "an end from 00:00 to 24:00",
+    "Mon-Fri 24:00-08:00 UTC = 64": "a start is from 00:00 to 23:59",
+    "Mon-Fri 08:60-20:00 UTC = 64": "a start is from 00:00 to 23:59",
+    "2026-02-30 08:00-20:00 UTC = 64": "there is no day 2026-02-30",
     "Mon-Fri 08:00-20:00 UTC = many": "an entry is DAYS HH:MM-HH:MM ZONE = REPLICAS",
 }
 

@@ -66,8 +66,8 @@ def test_every_key_has_a_description_and_an_example_that_is_right() -> None:
 # key and value: what the problem must say besides naming both
 WRONG = {
     ("targetOngoingRequests", "twelve"): "right is, for instance, '12'",
-    ("targetOngoingRequests", "0"): "greater than 0",
-    ("targetOngoingRequests", "-3"): "greater than 0",
+    ("targetOngoingRequests", "0"): "greater than or equal to 0.01",
+    ("targetOngoingRequests", "-3"): "greater than or equal to 0.01",
     ("targetOngoingRequests", "nan"): "finite",
     ("targetOngoingRequests", "inf"): "finite",
     ("targetKvCacheUsage", "80"): "less than or equal to 1",
@@ -84,6 +84,17 @@ WRONG = {
     ("metricsInterval", "10ms"): "greater than or equal to 0.1",
     ("metricsInterval", "2h"): "less than or equal to 60",
     ("toleranceMode", "up"): "'round-up'",
+    ("maxNumSeqs", "0.5"): "a valid integer",
+    ("maxNumSeqs", "0"): "greater than or equal to 1",
+    ("headroom", "3000000000"): "more than 2,147,483,647",
+    ("headroom", "20000%"): "more than 10,000 %",
+    ("downscaleDelay", "2d"): "less than or equal to 86400",
+    ("downscaleDelay", "400d"): "longer than a year",
+    ("lookBackPeriod", "2h"): "less than or equal to 3600",
+    ("upscaleLimit", "4/400d"): "longer than a year",
+    ("rules", "+1 when waiting > 1 for 400d"): "a duration such as 90s or 5m",
+    ("rules", "+3000000000 when waiting > 1"): "more than 2,147,483,647",
+    ("minReplicasSchedule", "9:00-9:30 UTC = 3000000000"): "more than 2,147,483,647",
 }
 
 
@@ -94,6 +105,70 @@ def test_a_wrong_value_names_key_value_and_what_would_be_right(wrong: tuple[str,
     assert problem.startswith(f"{key}: ")
     assert value in problem
     assert right in problem
+
+
+NUMBERS = {
+    "targetOngoingRequests": "{}",
+    "targetQueueSeconds": "{}",
+    "targetKvCacheUsage": "{}",
+    "targetTokensPerSecond": "{}",
+    "maxNumSeqs": "{}",
+    "smoothingFactor": "{}",
+    "lookAhead": "{}",
+    "burstThreshold": "{}",
+    "upscalingFactor": "{}",
+    "downscalingFactor": "{}",
+    "headroom": "{} {}%",
+    "upscaleDelay": "{} {}h",
+    "downscaleDelay": "{}",
+    "upscaleLimit": "{}/15s 4/{}s {}%/1m",
+    "downscaleLimit": "{}/15s 4/{}s",
+    "minReplicasSchedule": "9:00-9:30_UTC_=_{}",
+    "metricsInterval": "{}",
+    "lookBackPeriod": "{}",
+    "rules": "+{}_when_waiting_>_1 +1_when_waiting_>_{} +1_when_waiting_>_1_for_{}s +1_when_waiting_>_1_every_{}s",
+}
+"""Where a key has numbers: each form with `{}` for one, and `_` for a space."""
+
+BEYOND = ("1e999", "inf", "-inf", "nan", "Infinity", "-1e-999", "9" * 400, "9" * 5000, "-" + "9" * 400, "1" + "0" * 30)
+
+
+def test_every_key_that_takes_a_number_is_listed() -> None:
+    words = {"rules", "utilization", "delayMode", "startingCredit", "toleranceMode", "delivery"}
+    assert set(PolicySettings.keys()) - set(NUMBERS) <= words
+
+
+@pytest.mark.parametrize("number", BEYOND, ids=lambda number: number[:9])
+@pytest.mark.parametrize("key", NUMBERS)
+def test_no_number_is_infinite_or_beyond_all_sense(key: str, number: str) -> None:
+    for form in NUMBERS[key].split():
+        (problem,) = problems({key: form.replace("{}", number).replace("_", " ")})
+        assert problem.startswith(f"{key}: '")
+        assert "right is, for instance, " in problem
+
+
+@pytest.mark.parametrize("key", [*PolicySettings.keys(), "zzz", "z" * 100_000, "", "a\nb"])
+def test_what_is_told_of_a_wrong_value_does_not_grow_with_it(key: str) -> None:
+    text = "+1 when " + "x" * 30_000
+    (problem,) = problems({key: text})
+    assert len(problem) < 1200
+    assert "\n" not in problem
+
+
+def test_metadata_beyond_all_sense_are_refused_unread() -> None:
+    assert problems({"rules": "+1 when waiting > 1;" * 10_000}) == (
+        "'rules': a value of 200,000 characters is wrong; right are 32,768 at most",
+    )
+    assert problems({f"key{i}": "1" for i in range(1000)}) == ("1,000 keys are wrong; right are 100 at most",)
+
+
+def test_of_very_many_problems_the_first_are_told() -> None:
+    told = problems({f"key{i}": "1" for i in range(90)})
+    assert (len(told), told[-1]) == (21, "and 70 more")
+    (rules,) = problems({"rules": "; ".join(f"+1 when a{i} > 1" for i in range(500))})
+    assert "'a19'" in rules
+    assert "'a20'" not in rules
+    assert "and 480 more" in rules
 
 
 @pytest.mark.parametrize(
@@ -193,6 +268,18 @@ def test_a_circle_of_policies_is_named() -> None:
         with_policy({"policy": "loop"}, NAMED)
 
 
+def test_a_chain_of_policies_has_an_end() -> None:
+    chain = {f"p{i}": {"policy": f"p{i + 1}"} for i in range(10_000)} | {"p10000": {"headroom": "2"}}
+    with pytest.raises(SettingsError, match=r"policy: 'p0' is wrong \(more than 10 policies, each of which builds on"):
+        with_policy({"policy": "p0"}, chain)
+    assert with_policy({"policy": "p9991"}, chain) == {"headroom": "2"}
+
+
 def test_a_policy_that_nobody_defined_names_those_that_are() -> None:
     with pytest.raises(SettingsError, match=r"policy: 'plus' is wrong \(no such policy\); known are adaptive, .*chat"):
         with_policy({"policy": "plus"}, NAMED)
+    with pytest.raises(SettingsError, match=r"did you mean chat\?"):
+        with_policy({"policy": "chatt"}, NAMED)
+    with pytest.raises(SettingsError) as error:
+        with_policy({"policy": "p" * 100_000}, {f"q{i}": {} for i in range(10_000)})
+    assert len(str(error.value)) < 500
