@@ -19,6 +19,7 @@ from scaler.backtest.rivals import RIVALS, fixed
 from scaler.backtest.run import Entrant
 from scaler.policy import PolicySettings, SettingsError
 from scaler.policy.presets import PRESETS
+from scaler.quoting import quoted
 from scaler.targets.settings import parse_trigger
 
 Policies = Mapping[str, Mapping[str, str]]
@@ -49,7 +50,7 @@ def entrant(text: str, policies: Policies | None = None) -> Entrant:
     known = [*PRESETS, *(policies or {}), *rivals(), "static-N"]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-    raise SettingsError([f"policy {text!r}: no such policy; {hint}"])
+    raise SettingsError([f"policy {quoted(text)}: no such policy; {hint}"])
 
 
 def rivals() -> list[str]:
@@ -85,12 +86,12 @@ def _rival(text: str) -> Maker:
 def _value(text: str, key: str, value: str, default: object) -> object:
     if isinstance(default, bool):
         if value not in {"true", "false"}:
-            raise SettingsError([f"{text}: {key} is {value!r}; right is true or false"])
+            raise SettingsError([f"{text}: {key} is {quoted(value)}; right is true or false"])
         return value == "true"
     try:
         return float(value)
     except ValueError:
-        raise SettingsError([f"{text}: {key} is {value!r}; right is a number"]) from None
+        raise SettingsError([f"{text}: {key} is {quoted(value)}; right is a number"]) from None
 
 
 def _split(text: str, example: str) -> tuple[str, dict[str, str]]:
@@ -100,6 +101,6 @@ def _split(text: str, example: str) -> tuple[str, dict[str, str]]:
     for pair in rest:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise SettingsError([f"{text}: {pair!r} is wrong; right is, for instance, {example}"])
+            raise SettingsError([f"{text}: {quoted(pair)} is wrong; right is, for instance, {example}"])
         pairs[key.strip()] = value.strip()
     return name, pairs

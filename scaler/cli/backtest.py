@@ -29,6 +29,7 @@ from scaler.cli.choices import one_of
 from scaler.policy import SettingsError
 from scaler.policy.parsing import parse_duration
 from scaler.policy.presets import DEFAULT
+from scaler.quoting import quoted
 from scaler.sources.recording import RecordingError
 
 _DURATION = "DURATION"
@@ -42,7 +43,9 @@ def _duration(text: str) -> float:
     try:
         return parse_duration(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is wrong; right is a number with s, m or h, such as 90s or 12m") from None
+        raise typer.BadParameter(
+            f"{quoted(text)} is wrong; right is a number with s, m or h, such as 90s or 12m"
+        ) from None
 
 
 def backtest(

@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection
 
 import typer
 
+from scaler.quoting import quoted
+
 
 def one_of(names: Collection[str]) -> Callable[[str], str]:
     """Return a callback that refuses any other value, and names those that would be right."""
 
     def check(value: str) -> str:
         if value not in names:
-            raise typer.BadParameter(f"{value!r} is none of {', '.join(names)}")
+            raise typer.BadParameter(f"{quoted(value)} is none of {', '.join(names)}")
         return value
 
     return check

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from scaler.cli import client
+from scaler.quoting import quoted
 from scaler.serving.protocol import insight_pb2 as pb
 
 
@@ -36,7 +37,7 @@ def explain(
     """
     namespace, slash, name = target.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise typer.BadParameter(f"{target!r} is no NAMESPACE/NAME, such as serving/llama-70b")
+        raise typer.BadParameter(f"{quoted(target)} is no NAMESPACE/NAME, such as serving/llama-70b")
     ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger)
     secret = client.credentials(tls, ca_file, cert_file, key_file)
     with client.insight(server, secret, server_name) as stub:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from scaler.cluster.model import Phase, Pod, Workload
+from scaler.quoting import one_line, quoted
 
 Network = IPv4Network | IPv6Network
 MOST_ENDPOINTS = 1000
@@ -31,7 +32,7 @@ def parse_networks(text: str) -> tuple[Network, ...]:
             networks.append(ip_network(part.strip()))
         except ValueError as error:
             right = "; right is a range such as 10.0.0.0/8 or fd00::/8"
-            problems.append(f"--allow-endpoints: {part.strip()!r} is wrong ({error}){right}")
+            problems.append(f"--allow-endpoints: {quoted(part.strip())} is wrong ({one_line(str(error))}){right}")
     if problems:
         raise EndpointsError(problems)
     return tuple(networks)
@@ -74,7 +75,7 @@ def _parse(text: str, allowed: Sequence[Network]) -> list[_Address]:
             if address in found:
                 raise ValueError("it stands there twice; leave one out")
         except ValueError as error:
-            problems.append(f"endpoints: {endpoint!r} is wrong: {error}")
+            problems.append(f"endpoints: {quoted(endpoint)} is wrong: {error}")
         else:
             found[address] = None
     if problems:
@@ -86,11 +87,11 @@ def _address(endpoint: str) -> _Address:
     host, colon, port = endpoint.rpartition(":")
     if not colon or not host or host.count("[") != host.count("]"):
         raise ValueError("right is address:port, such as 10.0.0.7:8000 or [fd00::7]:8000")
-    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65536:
         raise ValueError("the port must be a number from 1 to 65535")
     bracketed = host.startswith("[") and host.endswith("]")
     if ":" in host and not bracketed:
-        raise ValueError(f"an IPv6 address stands in brackets; right is [{host}]:{port}")
+        raise ValueError(f"an IPv6 address stands in brackets; right is [{one_line(host)}]:{port}")
     try:
         address = ip_address(host[1:-1] if bracketed else host)
     except ValueError:

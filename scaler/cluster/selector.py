@@ -9,6 +9,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from scaler.quoting import quoted
+
 
 class Operator(StrEnum):
     """How a requirement looks at the value of its label."""
@@ -90,7 +92,7 @@ def parse_selector(text: str) -> Selector:
     while position < len(text):
         term = _TERM.match(text, position)
         if term is None:
-            raise ValueError(f"label selector {text!r} cannot be read from {text[position:]!r} on")
+            raise ValueError(f"label selector {quoted(text)} cannot be read from {quoted(text[position:])} on")
         requirements.append(_requirement(term))
         position = term.end()
     return Selector(tuple(requirements))

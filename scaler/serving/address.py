@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scaler.quoting import quoted
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -18,8 +20,9 @@ class Address:
         host, colon, port = text.strip().rpartition(":")
         bracketed = host.startswith("[") and host.endswith("]")
         plain = ":" not in host and "[" not in host and "]" not in host
-        if not colon or not (bracketed or plain) or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-            raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:9090 or [::]:9090")
+        number = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+        if not colon or not (bracketed or plain) or not number:
+            raise ValueError(f"{quoted(text)} is no HOST:PORT, such as 127.0.0.1:9090 or [::]:9090")
         return cls(host[1:-1] if bracketed else host or "::", int(port))
 
     def with_port(self, port: int) -> Address:

@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import hdrs
 from yarl import URL
 
+from scaler.quoting import LONGEST, one_line
 from scaler.sources.access import Access, authorization, tls_context
 
 T = TypeVar("T")
@@ -23,8 +24,6 @@ MAX_TOTAL_BYTES = 256 * MIB
 """The most that all pages on their way may hold together."""
 BIG_PAGE_BYTES = MIB
 """Reading a page of this size takes milliseconds: it is done in a thread, so that RPCs are answered meanwhile."""
-QUOTED_CHARACTERS = 80
-"""How much of an error's body is shown."""
 
 
 class FetchError(Exception):
@@ -126,14 +125,8 @@ async def _refusal(answer: aiohttp.ClientResponse) -> str:
     if answer.status in range(300, 400):
         place = one_line(answer.headers.get(hdrs.LOCATION, "nowhere"))
         return f"HTTP {answer.status} to {place}: redirects are not followed"
-    body = (await answer.content.read(4 * QUOTED_CHARACTERS)).decode("utf-8", "replace")
+    body = (await answer.content.read(4 * LONGEST)).decode("utf-8", "replace")
     return f"HTTP {answer.status}: {one_line(body or answer.reason or 'no reason given')}"
-
-
-def one_line(text: str) -> str:
-    """Return the first characters of `text` as one printable line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= QUOTED_CHARACTERS else line[: QUOTED_CHARACTERS - 1] + "…"
 
 
 def _reason(error: aiohttp.ClientError) -> str:

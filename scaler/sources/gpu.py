@@ -12,6 +12,7 @@ from yarl import URL
 
 from scaler.exposition import read_gpu_utilization
 from scaler.exposition.sample import PageError
+from scaler.quoting import quoted
 from scaler.sources.access import Access
 from scaler.sources.fetching import Fetcher, FetchError
 
@@ -43,7 +44,7 @@ class GpuUtilization:
         """
         address = URL(url.replace("{host_ip}", "192.0.2.1"))
         if address.scheme not in ("http", "https") or not address.host or set(address.human_repr()) & set("{}"):
-            raise ValueError(f"{url!r}: an address like http://{{host_ip}}:9400/metrics is expected")
+            raise ValueError(f"{quoted(url)}: an address like http://{{host_ip}}:9400/metrics is expected")
         self._url = url
         self._clock = clock
         self._fetcher = Fetcher(access or Access())

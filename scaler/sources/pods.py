@@ -11,6 +11,7 @@ from yarl import URL
 
 from scaler.exposition import read_page
 from scaler.exposition.sample import PageError, Sample
+from scaler.quoting import one_line, quoted
 from scaler.sources.access import Access
 from scaler.sources.fetching import MAX_PAGE_BYTES, Fetcher, FetchError
 from scaler.sources.filtered import FilteredRead
@@ -68,7 +69,7 @@ class PodSource:
                 question.end_by(self._patience_s)
         now = loop.time()
         said = {name: pods[name].answer(question, now) for name, question in questions.items()}
-        return {e.pod: said.get(e.pod) or Unknown(f"{e.host!r} is not an IP address") for e in endpoints}
+        return {e.pod: said.get(e.pod) or Unknown(f"{quoted(e.host)} is not an IP address") for e in endpoints}
 
     async def close(self) -> None:
         """End the open questions and close all connections."""
@@ -165,7 +166,7 @@ class _Pod:
         except PageError as error:
             return Unknown(f"answered with a page of another kind: {error}")
         except Exception as error:  # whatever a page does to its reader, it must not end the loop
-            return Unknown(f"the page could not be read: {error!r}")
+            return Unknown(f"the page could not be read: {one_line(repr(error))}")
 
     async def _read_cheapest(self) -> Sample:
         """Read the filtered page where the pod offers one, else the full page."""

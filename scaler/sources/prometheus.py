@@ -17,8 +17,9 @@ from yarl import URL
 
 from scaler.exposition import read_page, wanted_names
 from scaler.exposition.sample import PageError, Sample
+from scaler.quoting import one_line, quoted
 from scaler.sources.access import Access, authorization, tls_context
-from scaler.sources.fetching import FetchError, one_line, system_reason
+from scaler.sources.fetching import FetchError, system_reason
 from scaler.sources.source import Endpoint, ReadOptions, Unknown
 
 MAX_AGE_S = 60
@@ -45,7 +46,7 @@ class PrometheusSource:
         """
         address = URL(url)
         if address.scheme not in ("http", "https") or not address.host:
-            raise ValueError(f"{url!r}: an address like https://prometheus.monitoring:9090 is expected")
+            raise ValueError(f"{quoted(url)}: an address like https://prometheus.monitoring:9090 is expected")
         access = access or Access()
         self._url = url.rstrip("/")
         self._tls = tls_context(access, verify=verify_tls)

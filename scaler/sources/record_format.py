@@ -25,6 +25,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from scaler.exposition.sample import Reading, Sample
+from scaler.quoting import quoted
 from scaler.sources.source import Unknown
 
 VERSION = 1
@@ -76,7 +77,7 @@ def decode(line: Json, bounds: Sequence[Bounds]) -> Tick:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{where}: {first['msg']}, found {first['input']!r:.60}") from None
+        raise ValueError(f"{where}: {first['msg']}, found {quoted(first['input'])}") from None
 
 
 _TICK = TypeAdapter(Tick)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 import orjson
 import structlog
 
+from scaler.quoting import quoted
 from scaler.sources.record_format import HEADER, VERSION, Bounds, Tick, decode, encode
 
 FLUSH_S = 1.0
@@ -134,7 +135,9 @@ def _take(line: object, bounds: list[Bounds] | None) -> tuple[list[Bounds], Tick
     match line:
         case {"recording": "vllm-scaler", "version": version}:
             if version != VERSION:
-                raise ValueError(f"version {VERSION} is expected, found {version!r}: use the release that wrote it")
+                raise ValueError(
+                    f"version {VERSION} is expected, found {quoted(version)}: use the release that wrote it"
+                )
             return [], None
         case _ if bounds is None:
             raise ValueError(f"{_HEADER_LINE.decode().strip()} is expected first: this is no recording")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -13,6 +14,7 @@ import structlog
 from scaler.cluster.model import Discovery, ScaledObject
 from scaler.policy import SettingsError
 from scaler.policy.presets import policy_name
+from scaler.quoting import one_line, quoted
 from scaler.targets.given import given
 from scaler.targets.settings import FROM_ENV, TriggerSettings, parse_trigger, trigger_id
 from scaler.targets.target import Target, World
@@ -24,6 +26,9 @@ FORGOTTEN_AFTER_S = 600.0
 SUPERSEDED_AFTER_S = 45.0
 """The same for a trigger that the watch shows otherwise: KEDA may call once more with what it was, but not for long.
 Longer than its usual polling interval, as the watch may be behind KEDA instead."""
+
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+"""What Kubernetes lets a ScaledObject be called; a namespace has even less room."""
 
 Named = Mapping[str, Mapping[str, str]]
 EndpointDiscovery = Callable[[TriggerSettings], Discovery]
@@ -109,7 +114,7 @@ class Targets:
             if key.scaled_object == (namespace, name):
                 raise LookupError(f"{namespace}/{name} is not served, its trigger is invalid: {error}")
         known = ", ".join(str(t) for t in list(self)[:10]) or "none yet"
-        raise LookupError(f"no target {namespace}/{name}; known are {known}")
+        raise LookupError(f"no target {one_line(namespace)}/{one_line(name)}; known are {known}")
 
     @property
     def invalid(self) -> tuple[Invalid, ...]:
@@ -156,6 +161,7 @@ class Targets:
                 self._forget()
 
     def _begin(self, key: _Key, metadata: Mapping[str, str]) -> Target:
+        _check_names(key)
         predecessor = self._predecessor(key)
         try:
             settings = parse_trigger(metadata, self._policies)
@@ -184,8 +190,8 @@ class Targets:
         if self._endpoints is None:
             raise SettingsError(
                 [
-                    f"endpoints: {settings.endpoints!r} is wrong (this server was started without --allow-endpoints); "
-                    "leave it out, or have its network allowed"
+                    f"endpoints: {quoted(settings.endpoints)} is wrong (this server was started without "
+                    "--allow-endpoints); leave it out, or have its network allowed"
                 ]
             )
         return self._endpoints(settings)
@@ -227,3 +233,12 @@ class Targets:
         for key in list(self._errors):
             if key.scaled_object not in self._watched:
                 del self._errors[key]
+
+
+def _check_names(key: _Key) -> None:
+    """Raise SettingsError for what cannot be an object's name: names are kept, logged and shown as labels."""
+    right = "wrong (no name that Kubernetes allows); right are up to 253 of a-z, 0-9, - and ."
+    names = {"namespace": key.namespace, "name": key.name}
+    problems = [f"{what}: {quoted(name)} is {right}" for what, name in names.items() if not _NAME.fullmatch(name)]
+    if problems:
+        raise SettingsError(problems)

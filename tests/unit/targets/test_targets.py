@@ -20,6 +20,26 @@ def test_an_rpc_for_an_unknown_target_begins_it_and_finds_it_again() -> None:
     assert list(targets) == [target]
 
 
+@pytest.mark.parametrize("name", ["", "n" * 254, "n" * 100_000, "Llama", "a/b", "a\nb", "-a", "a_b", "é"])
+def test_what_cannot_be_an_objects_name_is_refused_and_not_kept(name: str) -> None:
+    targets = Scene().targets()
+    for namespace, scaled_object_name, key in ((name, "llama", "namespace"), ("ns", name, "name")):
+        for metadata in (SIMPLE, WRONG):
+            with pytest.raises(
+                SettingsError, match=rf"^{key}: '.* is wrong \(no name that Kubernetes allows\)"
+            ) as error:
+                targets.find(namespace, scaled_object_name, metadata)
+            assert len(str(error.value)) < 300
+        with pytest.raises(LookupError) as unknown:
+            targets.get(namespace, scaled_object_name)
+        assert len(str(unknown.value)) < 300
+    assert len(targets) == len(targets.invalid) == 0
+
+
+def test_the_longest_name_that_kubernetes_allows_is_served() -> None:
+    assert Scene().targets().find("ns", "n" * 253, SIMPLE).name == "n" * 253
+
+
 def test_invalid_metadata_name_every_problem_with_value_and_remedy() -> None:
     with pytest.raises(SettingsError) as caught:
         Scene().targets().find("ns", "llama", WRONG)

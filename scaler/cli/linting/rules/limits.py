@@ -8,6 +8,7 @@ from scaler.cli.linting.finding import Flaw
 from scaler.cli.linting.manifests import Manifest
 from scaler.cli.linting.rule import error, warning
 from scaler.cli.linting.scaled_object import DEFAULT_MAX, ScaledObject
+from scaler.quoting import quoted
 
 
 @error
@@ -54,7 +55,7 @@ def schedule_above_max(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> It
             if window.floor > so.maximum:
                 yield Flaw(
                     so.place(*trigger.path("metadata", "minReplicasSchedule")),
-                    f"the floor of {window.text!r} is above maxReplicaCount {so.maximum}",
+                    f"the floor of {quoted(window.text)} is above maxReplicaCount {so.maximum}",
                     f"maxReplicaCount: {window.floor} or more",
                 )
 

@@ -10,6 +10,7 @@ from scaler.cli.linting.manifests import Manifest
 from scaler.cli.linting.rule import error, warning
 from scaler.cli.linting.scaled_object import ScaledObject
 from scaler.policy.presets import PRESETS
+from scaler.quoting import quoted
 
 _ADVICE = re.compile(r"; (?:right is(?:, for instance,)? |(?=did you mean |known are ))")
 """What parts a problem with the settings from what is right."""
@@ -56,7 +57,7 @@ def unknown_policy(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterat
         if trigger.unknown_policy:
             yield Flaw(
                 so.place(*trigger.path("metadata", "policy")),
-                f"policy {trigger.unknown_policy!r} is no preset, and the operator's policies are not at hand",
+                f"policy {quoted(trigger.unknown_policy)} is no preset, and the operator's policies are not at hand",
                 f"one of {', '.join(sorted(PRESETS))}; or check against the operator's with --policies FILE",
             )
 
