@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -91,6 +91,13 @@ class ApiClient:
         subject = Subject("patch", resource, namespace, name, subresource)
         return await self._ask("PATCH", subject, body=body, content_type="application/merge-patch+json")
 
+    async def patch_json(
+        self, resource: Resource, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
+    ) -> Json:
+        """Do the operations of a JSON patch, all or none, and return the result; a failed `test` is status 422."""
+        subject = Subject("patch", resource, namespace, name)
+        return await self._ask("PATCH", subject, body=operations, content_type="application/json-patch+json")
+
     async def read(self, path: str) -> Json:
         """Return what the API serves under a path, such as the resources of a group."""
         return await self._finish(Call(f"read {path}", "GET", path, total_s=_REQUEST_TIMEOUT_S), f"read {path}")
@@ -125,7 +132,7 @@ class ApiClient:
         subject: Subject,
         *,
         parameters: dict[str, str] | None = None,
-        body: Json | None = None,
+        body: Json | Sequence[Mapping[str, Any]] | None = None,
         content_type: str = "application/json",
         total_s: float = _REQUEST_TIMEOUT_S,
     ) -> Json:

@@ -6,7 +6,7 @@ Configuration, credentials and TLS are kubernetes_asyncio's.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -35,7 +35,7 @@ class Call:
     method: str
     path: str
     parameters: Mapping[str, str] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     content_type: str = "application/json"
     total_s: float | None = None
     """For the whole answer."""

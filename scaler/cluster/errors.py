@@ -13,6 +13,7 @@ from scaler.cluster.resources import Resource
 NOT_FOUND = 404
 CONFLICT = 409
 EXPIRED = 410
+INVALID = 422
 
 
 class ConfigurationError(Exception):

@@ -1,4 +1,4 @@
-"""Events on ScaledObjects: what `kubectl describe` shows. Said once, counted when repeated, never in a flood."""
+"""Events on ScaledObjects and the like, for `kubectl describe`: said once, counted when repeated, never in a flood."""
 
 from __future__ import annotations
 
@@ -27,13 +27,24 @@ FLUSH_S = 15.0
 """Between two updates of the counts."""
 BURST = 10
 REFILL_S = 60.0
-"""A ScaledObject may have `BURST` new events at once, and one more for each `REFILL_S` seconds."""
+"""An object may have `BURST` new events at once, and one more for each `REFILL_S` seconds."""
 _WAITING = 1000
 """Events that wait for the API server; what comes beyond that is dropped."""
 _NOTE_LENGTH = 1024  # the API's own limit
 
 _Identity = tuple[str, Severity, str, str]
-"""The ScaledObject's uid, severity, reason and note."""
+"""The object's uid, severity, reason and note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Involved:
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
 
 
 @dataclass(slots=True)
@@ -51,7 +62,7 @@ class _Series:
 
 @dataclass(slots=True)
 class _Budget:
-    """How many new events a ScaledObject may still have."""
+    """How many new events an object may still have."""
 
     left: float
     at: float
@@ -66,7 +77,7 @@ class _Budget:
 
 
 class EventRecorder:
-    """Says events about ScaledObjects. `say` never waits; `run` carries them to the API server.
+    """Says events about objects. `say` never waits; `run` carries them to the API server.
 
     An event is a help, not a duty: what cannot be written is logged and let go.
     """
@@ -77,12 +88,14 @@ class EventRecorder:
         self._instance = instance
         self._series: dict[_Identity, _Series] = {}
         self._budgets: dict[str, _Budget] = {}
-        self._queue: asyncio.Queue[tuple[_Identity, ScaledObject, float]] = asyncio.Queue(_WAITING)
+        self._queue: asyncio.Queue[tuple[_Identity, Involved, float]] = asyncio.Queue(_WAITING)
         self._error = ""
 
-    def say(self, about: ScaledObject, reason: str, note: str, severity: Severity = "Normal") -> None:
-        """Have `note` shown on a ScaledObject; `reason` is one CamelCase word."""
+    def say(self, about: ScaledObject | Involved, reason: str, note: str, severity: Severity = "Normal") -> None:
+        """Have `note` shown on an object; `reason` is one CamelCase word."""
         now = time.time()
+        if isinstance(about, ScaledObject):
+            about = Involved("keda.sh/v1alpha1", "ScaledObject", about.namespace, about.name, about.uid)
         identity = (about.uid, severity, reason, note[:_NOTE_LENGTH])
         series = self._series.get(identity)
         if series is not None and now - series.last < SERIES_S:
@@ -110,7 +123,7 @@ class EventRecorder:
             if (series := self._series.get(identity)) is not None:
                 await self._try_to_create(identity, series, about, at)
 
-    async def _try_to_create(self, identity: _Identity, series: _Series, about: ScaledObject, at: float) -> None:
+    async def _try_to_create(self, identity: _Identity, series: _Series, about: Involved, at: float) -> None:
         try:
             await self._client.create(EVENTS, about.namespace, self._body(identity, series, about, at))
             series.reported = 1
@@ -151,7 +164,7 @@ class EventRecorder:
             log.warning("event not written", error=str(error))
         self._error = str(error)
 
-    def _body(self, identity: _Identity, series: _Series, about: ScaledObject, at: float) -> Json:
+    def _body(self, identity: _Identity, series: _Series, about: Involved, at: float) -> Json:
         _, severity, reason, note = identity
         return {
             "apiVersion": "events.k8s.io/v1",
@@ -163,8 +176,8 @@ class EventRecorder:
             "action": "Scale",
             "note": note,
             "regarding": {
-                "apiVersion": "keda.sh/v1alpha1",
-                "kind": "ScaledObject",
+                "apiVersion": about.api_version,
+                "kind": about.kind,
                 "namespace": about.namespace,
                 "name": about.name,
                 "uid": about.uid,

@@ -26,8 +26,10 @@ async def find_scalable(client: ApiClient, api_version: str, kind: str) -> Resou
         known = ", ".join(sorted({r["kind"] for r in listed if "/" not in r["name"]}))
         raise DiscoveryError(f"{api_version} has no kind {kind}, which scaleTargetRef names; it has {known}")
     if f"{plural}/scale" not in names:
-        why = "KubeRay gives its resources none" if group == "ray.io" else "its CustomResourceDefinition declares none"
+        why, way = "its CustomResourceDefinition declares none", ""
+        if group == "ray.io":
+            why, way = "KubeRay gives its resources none", "; point the ScaledObject at a RayWorkerGroup"
         raise DiscoveryError(
-            f"{kind} ({api_version}) has no /scale subresource, {why}: neither KEDA nor the HPA can scale it"
+            f"{kind} ({api_version}) has no /scale subresource, {why}: neither KEDA nor the HPA can scale it{way}"
         )
     return Resource(group, version, plural)

@@ -46,7 +46,8 @@ class Timing:
 
 
 class Reflector(Generic[T]):
-    """The objects of `resource` in one namespace (or all: ""), as `parse` keeps them.
+    """The objects of `resource` in one namespace (or all: ""), as `parse` keeps them; only those that the selector
+    `labels` picks, where there is one.
 
     `parse` gets an object and what was kept of it before; it returns what to keep, or None to forget the object.
     `on_change` is told of every difference: key, before, after (None: not there).
@@ -59,6 +60,7 @@ class Reflector(Generic[T]):
         parse: Callable[[Json, T | None], T | None],
         *,
         namespace: str = "",
+        labels: str = "",
         on_change: Callable[[Key, T | None, T | None], None] | None = None,
         timing: Timing | None = None,
     ) -> None:
@@ -72,6 +74,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._resource = resource
         self._namespace = namespace
+        self._selection = {"labelSelector": labels} if labels else {}
         self._parse = parse
         self._on_change = on_change
         self._timing = timing or Timing()
@@ -114,7 +117,7 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         began = time.monotonic()
         found: dict[Key, T] = {}
-        parameters = {"limit": str(self._timing.page)}
+        parameters = {"limit": str(self._timing.page), **self._selection}
         while True:
             page = await self._client.list(self._resource, self._namespace, **parameters)
             for item in page["items"] or ():
@@ -141,6 +144,7 @@ class Reflector(Generic[T]):
             timeout_s=timing.watch_s * random.uniform(0.8, 1.0),
             idle_s=timing.watch_s + timing.idle_grace_s,
             resourceVersion=self._version or "",
+            **self._selection,
         )
         ended = False
         try:

@@ -21,6 +21,7 @@ leaderElection: {enabled: true}
 watchNamespaces: [serving]
 extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkersets}]
 delivery: {direct: true}
+ray: {enabled: true}
 policies: {chat: {policy: adaptive, headroom: 10%}}
 sources: {bearerToken: {secretName: page-token}, ca: {configMapName: page-ca}}
 tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
@@ -31,11 +32,20 @@ networkPolicy: {egress: {enabled: true}}
 
 @pytest.fixture(scope="module")
 def strict(api_server: ControlPlane) -> ControlPlane:
-    """The API server with KEDA's resources and the namespaces of chart and examples."""
-    api_server.apply_crds(toolchain.module_dir("keda") / "config" / "crd" / "bases")
+    """The API server with KEDA's and KubeRay's resources, the chart's own, and the namespaces of chart and examples."""
+    for part in ("keda", "kuberay"):
+        api_server.apply_crds(toolchain.module_dir(part) / "config" / "crd" / "bases")
+    api_server.apply(*(made for made in rendered("ray: {enabled: true}") if made["kind"] == "CustomResourceDefinition"))
     for name in ("keda", "serving"):
         api_server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return api_server
+
+
+def rendered(values: str) -> list[Manifest]:
+    """The chart's objects."""
+    command = [toolchain.binary("helm"), "template", "vllm-scaler", K8S / "chart", "--namespace", "keda", "-f", "-"]
+    text = subprocess.run(command, input=values, capture_output=True, text=True, check=True, timeout=60).stdout
+    return [manifest for manifest in yaml.safe_load_all(text) if manifest]
 
 
 def refused(plane: ControlPlane, manifests: list[Manifest]) -> str:
@@ -49,9 +59,7 @@ def refused(plane: ControlPlane, manifests: list[Manifest]) -> str:
 
 @pytest.mark.parametrize("values", ["{}", "podDisruptionBudget: {enabled: true}", FULL])
 def test_the_chart_is_accepted(strict: ControlPlane, values: str) -> None:
-    command = [toolchain.binary("helm"), "template", "vllm-scaler", K8S / "chart", "--namespace", "keda", "-f", "-"]
-    text = subprocess.run(command, input=values, capture_output=True, text=True, check=True, timeout=60).stdout
-    manifests = [manifest for manifest in yaml.safe_load_all(text) if manifest]
+    manifests = rendered(values)
     assert len(manifests) >= 6
     assert refused(strict, manifests) == ""
 

@@ -14,6 +14,7 @@ from tests.cluster.audit import ApiCall
 from tests.cluster.control_plane import Manifest
 from tests.cluster.fleet import ClusterFleet
 from tests.cluster.keda import KedaCluster
+from tests.cluster.kuberay import install_kinds, ray_cluster, ray_service, serve_with, worker_group
 from tests.cluster.local_pod import LocalPod
 from tests.cluster.release import Release, Right, unused, without_right
 from tests.cluster.workload_objects import GROUP_KIND, GROUPS, group_definition, set_status
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.toolchain
 
 CUSTOM_KIND = {"extraScaleTargets": [{"apiGroup": "test.example.com", "resource": "modelgroups"}]}
 BURST = {"targetOngoingRequests": "1", "burstThreshold": "0.5", "delivery": "direct"}
+RAY_WORKER_GROUP: Manifest = {"apiVersion": "vllm-scaler.dev/v1alpha1", "kind": "RayWorkerGroup"}
 TARGETS: Mapping[str, Manifest] = {"chat": {}, "code": {"kind": "StatefulSet"}, "group": GROUP_KIND}
 """A target of each kind, by name."""
 
@@ -133,6 +135,31 @@ def test_with_direct_delivery_to_every_kind(keda_cluster: KedaCluster, release: 
         keda_cluster.wait_for("a pod of each kind", lambda: sees_every_pod(scaler, release.namespace))
         fleet.send(30)
         check(keda_cluster, release)
+
+
+@pytest.fixture
+def ray_kinds(keda_cluster: KedaCluster) -> Iterator[None]:
+    """KubeRay's resources; the scaler's own goes at the end, so that another release may bring it."""
+    install_kinds(keda_cluster)
+    yield
+    keda_cluster.kubectl("delete", "crd", "rayworkergroups.vllm-scaler.dev")
+
+
+def test_with_ray_worker_groups(keda_cluster: KedaCluster, ray_kinds: None, release: Release) -> None:
+    release.install("ray: {enabled: true}")
+    scaler = running(keda_cluster, release)
+    keda_cluster.apply(
+        ray_cluster("llama", replicas=1),
+        worker_group("llama"),  # begins with the cluster's count
+        ray_service("mistral", replicas=1),
+        ray_cluster("mistral-old", replicas=1),
+        worker_group("mistral", kind="RayService", replicas=2),
+        scaled_object("llama", scaler.grpc, target=RAY_WORKER_GROUP),
+        namespace=release.namespace,
+    )
+    serve_with(keda_cluster, release.namespace, "mistral", active="mistral-old")
+    put_to_work(keda_cluster, release.namespace, scaler, "chat", "code")
+    check(keda_cluster, release)
 
 
 def test_a_right_too_many_and_a_call_too_many_would_be_found() -> None:

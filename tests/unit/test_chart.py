@@ -54,6 +54,7 @@ VALUES = {
     "single, guarded": "podDisruptionBudget: {enabled: true}",
     "plain TLS": "tls: {secretName: scaler-tls}",
     "recording to memory": "recording: {enabled: true}",
+    "KubeRay": "ray: {enabled: true}",
     "foreign account": "serviceAccount: {create: false, name: given}",
     "closed": "networkPolicy: {monitoringNamespace: '', egress: {enabled: true}}",
 }
@@ -224,6 +225,27 @@ def test_each_feature_brings_its_own_rights_and_no_others() -> None:
     }
 
 
+def test_kuberays_groups_bring_rights_and_a_resource_that_outlives_the_release() -> None:
+    values = "ray: {enabled: true}"
+    assert set(rules(values)) - set(rules()) == {
+        ("ray.io", "rayclusters", ("list", "watch", "patch")),
+        ("ray.io", "rayservices", ("list", "watch", "patch")),
+        ("vllm-scaler.dev", "rayworkergroups", ("list", "watch", "patch")),
+        ("vllm-scaler.dev", "rayworkergroups/status", ("patch",)),
+        ("vllm-scaler.dev", "rayworkergroups/scale", ("get",)),
+    }
+    assert ("vllm-scaler.dev", "rayworkergroups/scale", ("get", "patch")) in rules(
+        f"{values}\ndelivery: {{direct: true}}"
+    )
+    assert "--ray" in pod(values)["containers"][0]["args"]
+    definition = only("CustomResourceDefinition", values)
+    assert definition["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    elsewhere = "ray: {enabled: true, installCRD: false}"
+    for without in ("{}", elsewhere):
+        assert "CustomResourceDefinition" not in {document["kind"] for document in rendered(without)}
+    assert rules(elsewhere) == rules(values)
+
+
 def test_there_are_no_wildcards_and_no_secrets_in_the_roles(values: str) -> None:
     for group, resource, verbs in rules(values):
         assert "*" not in (group, resource, *verbs)
@@ -351,6 +373,7 @@ def test_a_roll_out_with_a_standby_does_not_wait_for_a_second_ready_pod() -> Non
         ("policies: {chat: fast}", "policies"),
         ("policies: {chat: {rules: [a]}}", "rules"),
         ("logLevel: loud", "logLevel"),
+        ("ray: true", "ray"),
         ("sources: {prometheusURL: prometheus:9090}", "prometheusURL"),
         ("networkPolicy: {kedaNamespace: ''}", "kedaNamespace"),
         ("replicaCount: 2", "needs leaderElection.enabled"),

@@ -59,6 +59,20 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   resources: [{{ .resource }}/scale]
   verbs: {{ if $.Values.delivery.direct }}[get, patch]{{ else }}[get]{{ end }}
 {{- end }}
+{{- if .Values.ray.enabled }}
+- apiGroups: [vllm-scaler.dev]
+  resources: [rayworkergroups]
+  verbs: [list, watch, patch]
+- apiGroups: [vllm-scaler.dev]
+  resources: [rayworkergroups/status]
+  verbs: [patch]
+- apiGroups: [vllm-scaler.dev]
+  resources: [rayworkergroups/scale]
+  verbs: {{ if .Values.delivery.direct }}[get, patch]{{ else }}[get]{{ end }}
+- apiGroups: [ray.io]
+  resources: [rayclusters, rayservices]
+  verbs: [list, watch, patch]
+{{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]

@@ -188,7 +188,7 @@ class FakeApi:
                 return await self._watch(collection, namespace, request)
             case "create":
                 return await self._create(collection, namespace, await request.json())
-        items = collection.scales if found["subresource"] else collection.items
+        items = collection.scales if found["subresource"] == "scale" else collection.items
         if (namespace, name) not in items:
             return _status(404, f'{found["plural"]} "{name}" not found')
         item = items[namespace, name]
@@ -198,7 +198,15 @@ class FakeApi:
                 return _status(409, "the object has been modified")
             return await self._replace(collection, body)
         if verb == "patch":
-            body = _merged(item, await request.json())
+            patch = await request.json()
+            if isinstance(patch, list):
+                body = _operated(item, patch)
+                if body is None:
+                    return _status(422, "the server rejected our request due to an error in our request")
+            else:
+                body = _merged(item, patch)
+            if found["subresource"] == "status":
+                return await self._replace(collection, body)
             if found["subresource"]:
                 items[namespace, name] = body
                 return web.json_response(body)
@@ -267,6 +275,22 @@ def _verb(request: web.Request, name: str | None) -> str:
 
 def _status(code: int, message: str) -> web.Response:
     return web.json_response({"kind": "Status", "code": code, "message": message}, status=code)
+
+
+def _operated(item: Json, operations: list[Json]) -> Json | None:
+    """Do the operations `test` and `add` of a JSON patch; None where a test fails. A change is a new generation."""
+    result: Json = json.loads(json.dumps(item))
+    for operation in operations:
+        *path, last = operation["path"].removeprefix("/").split("/")
+        place: Any = result
+        for key in path:
+            place = place[int(key)] if isinstance(place, list) else place[key]
+        if operation["op"] == "add":
+            place[last] = operation["value"]
+        elif place[last] != operation["value"]:
+            return None
+    result["metadata"]["generation"] = item["metadata"].get("generation", 0) + 1
+    return result
 
 
 def _merged(item: Json, patch: Json) -> Json:

@@ -35,7 +35,7 @@ def no_scale_subresource(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> 
         yield Flaw(
             so.place("spec", "scaleTargetRef", "kind"),
             f"{kind} cannot be a scale target",
-            "a resource with /scale: a Deployment, StatefulSet, LeaderWorkerSet or the like",
+            f"a RayWorkerGroup that names the {kind} (docs/ray.md), or what has a /scale of its own",
         )
 
 
