@@ -28,11 +28,13 @@ from scaler.cluster.errors import ConfigurationError
 from scaler.cluster.events import EventRecorder
 from scaler.cluster.lease import Election
 from scaler.cluster.model import Discovery, DiscoveryError, Workload
+from scaler.cluster.ray.bridge import RayBridge
 from scaler.cluster.scaled_objects import OwnAddresses
 from scaler.serving.address import Address
 from scaler.serving.announcements import Announcer
 from scaler.serving.direct import DirectDelivery
 from scaler.serving.host import Host, Ports, calm_collector
+from scaler.serving.pod_loads import pod_loads
 from scaler.serving.silence import Silence
 from scaler.serving.tls import TlsError, TlsFiles
 from scaler.sources.access import Access, tls_context
@@ -68,6 +70,7 @@ class Plan:
     policies: policies.Policies
     record: Path | None
     shadow: bool
+    ray: bool
 
 
 def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: str | None = None) -> Any:
@@ -121,6 +124,10 @@ def serve(
     lease_name: Annotated[
         str, _option("Cluster", "--lease-name", "Name of that lease, in the scaler's own namespace.", metavar="NAME")
     ] = "vllm-scaler",
+    ray: Annotated[
+        bool,
+        _option("Cluster", "--ray", "Carry the counts of RayWorkerGroups to KubeRay's RayClusters and RayServices."),
+    ] = False,
     allow_endpoints: Annotated[
         str,
         _option(
@@ -193,6 +200,7 @@ def serve(
             policies=policies.load(policies_file) if policies_file else {},
             record=record,
             shadow=shadow,
+            ray=ray,
         )
         calm_collector()
         uvloop.run(_run(plan))
@@ -264,6 +272,9 @@ async def _run_in_cluster(
         targets.world.observers.append(DirectDelivery(discovery.patch_scale, leads).note)
     host = await stack.enter_async_context(Host(targets, plan.ports))
     tasks = [_started(stack, part.run()) for part in (discovery, events, silence)]
+    if plan.ray:
+        bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces)
+        tasks.append(_started(stack, bridge.run()))
     if election:
         tasks += [_started(stack, election.run()), _started(stack, _follow(election, changed, host, show))]
     else:
@@ -288,7 +299,7 @@ async def _cluster(plan: Plan) -> ApiClient | None:
     try:
         return await ApiClient.connect(plan.kubeconfig)
     except ConfigurationError as error:
-        if plan.allowed and plan.kubeconfig is None and plan.lease is None:
+        if plan.allowed and plan.kubeconfig is None and plan.lease is None and not plan.ray:
             return None
         hint = "; without a cluster, --allow-endpoints lets metadata name pods by address"
         raise ConfigurationError(f"{error}{'' if plan.allowed else hint}") from None
