@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -42,6 +43,9 @@ def main(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=8, help="With --policy: how many seeds.")] = 3,
     verdict: Annotated[bool, typer.Option("--verdict", help="With --policy: on what is judged on.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --quick: write docs/benchmarks.md all the same.")
+    ] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: as many as cores.")] = 0,
 ) -> None:
     """Play our policies and their rivals against each other; print the tables of docs/benchmarks.md, and write them.
@@ -63,7 +67,7 @@ def main(
             if whole:
                 page.write({"ablation": table.markdown()})
         else:
-            _grid(Grid(scenes, quick), play, console, write=whole and not quick)
+            _grid(Grid(scenes, quick), play, console, write=whole and (write or not quick))
     except SettingsError as error:
         typer.echo("\n".join(error.problems), err=True)
         raise typer.Exit(2) from None
@@ -77,16 +81,17 @@ def _scene(name: str) -> Scene:
 
 def _grid(grid: Grid, play: Play, console: Console, *, write: bool) -> None:
     standings = grid.standings(play(grid.jobs()))
-    aims, fronts = tables.aims(standings), tables.front(standings)
+    aims, misses, fronts = tables.aims(standings), tables.misses(standings), tables.front(standings)
     overviews = [tables.overview(scene, standings) for scene in grid.scenes]
     details = {
         scene: [tables.full(place, standings[place]) for place in grid.places() if place.scene == scene]
         for scene in grid.scenes
     }
-    for table in (*(each for some in details.values() for each in some), *overviews, fronts, aims):
+    for table in (*chain.from_iterable(details.values()), *overviews, fronts, misses, aims):
         console.print(table.rich())
     if write:
-        page.write({"aims": aims.markdown(), "fronts": fronts.markdown(), "traces": page.titled(overviews)})
+        parts = {"aims": page.titled([aims, misses]), "fronts": fronts.markdown(), "traces": page.titled(overviews)}
+        page.write(parts)
         for scene, some in details.items():
             page.write_details(scene.name, scene.what, some)
 

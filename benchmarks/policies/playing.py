@@ -11,7 +11,7 @@ from benchmarks.policies import contestants
 from benchmarks.policies.scenes import Part, Scene, requests
 from scaler.backtest.contender import Contender, Maker, Seen, Want
 from scaler.backtest.plant import Plant, Run
-from scaler.backtest.scores import Numbers, Requests, met, numbers
+from scaler.backtest.scores import Numbers, Requests, numbers
 
 SETTLED_S = 240.0
 """From then on even a start-up of 180 s that was asked for at the beginning is over, slow ones included."""
@@ -51,8 +51,8 @@ def play(job: Job) -> Numbers:
 
 def _settled(run: Run, plant: Plant) -> float | None:
     all_requests = Requests.of(run.outcomes)
-    ttft, tpot = met(all_requests, plant)
-    late = (ttft & tpot)[all_requests.arrival_s >= SETTLED_S]
+    met = (all_requests.ttft_s <= plant.ttft_slo_s) & (all_requests.tpot_s <= plant.tpot_slo_s)
+    late = met[all_requests.arrival_s >= SETTLED_S]
     return float(np.mean(late)) if len(late) else None
 
 

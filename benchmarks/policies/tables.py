@@ -41,14 +41,31 @@ class Table:
 
 
 def aims(standings: Standings) -> Table:
-    """Return every aim with what was measured, and of those missed by how much and what is known of the reason."""
+    """Return for each aim in how many places it was held."""
+    found = verdict.aims(standings)
     rows = []
-    for aim in sorted(verdict.aims(standings), key=lambda aim: aim.text):
-        reason = "–" if aim.held else verdict.reason(aim.place, standings[aim.place])
-        head = aim.text, _marked(aim.place.scene), f"{aim.place.start_up_s:g} s", aim.measured
-        rows.append((*head, "held" if aim.held else "missed", aim.missed_by or "–", reason))
-    columns = ("aim", "trace", "start-up", "measured", "verdict", "missed by", "why")
-    return Table(f"Aims of the adaptive policy. {_MARK}", columns, rows, words=7)
+    for text in dict.fromkeys(aim.text for aim in found):
+        same = [aim for aim in found if aim.text == text]
+        rows.append((text, str(len(same)), str(sum(aim.held for aim in same))))
+    return Table("Aims of the adaptive policy", ("aim", "places", "held in"), rows)
+
+
+def misses(standings: Standings) -> Table:
+    """Return every aim that was missed: by how much, and what is known of the reason."""
+    rows = [
+        (
+            aim.text,
+            _marked(aim.place.scene),
+            f"{aim.place.start_up_s:g} s",
+            aim.measured,
+            aim.missed_by,
+            verdict.reason(aim.place, standings[aim.place]),
+        )
+        for aim in verdict.aims(standings)
+        if not aim.held
+    ]
+    columns = ("aim", "trace", "start-up", "measured", "missed by", "why")
+    return Table(f"Where it misses them. {_MARK}", columns, rows, words=6)
 
 
 def front(standings: Standings) -> Table:

@@ -16,6 +16,14 @@ CLIFF_POINTS, CLIFF_COST = 2.0, 1.25
 STATIC_SAVING = 0.20
 PULSE_S = 3.0
 """Two seconds in which the pulse rises, and one tick."""
+_RAMP = f"≥ {RAMP_ATTAINED:.0%} at ≤ {RAMP_REPLICAS} replicas on llm-d's ramp, start-up {RAMP_START_UP_S:g} s"
+_FRONT = "no rival attains as much for less"
+_SAVING = f"≥ {STATIC_SAVING:.0%} cheaper than fixed counts that attain as much, where the load varies"
+_CLIFF = (
+    f"no cliff: from {AT_REST_S:g} to {CLIFF_S:g} s start-up ≤ {CLIFF_POINTS:g} points once the first one is over, "
+    f"and ≤ {CLIFF_COST - 1:.0%} more GPU-hours"
+)
+_PULSE = "a pulse is answered in the first tick after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,8 @@ def fixed_cost(standings: Sequence[Standing], attained: float) -> float | None:
 def aims(standings: Standings) -> list[Aim]:
     """Return every aim that can be told from what was played, in the order of the tables."""
     found = [aim for place, all_there in standings.items() for aim in _aims_of(place, all_there)]
-    return [*found, *_cliffs(standings)]
+    order = (_RAMP, _FRONT, _SAVING, _CLIFF, _PULSE)
+    return sorted([*found, *_cliffs(standings)], key=lambda aim: order.index(aim.text))
 
 
 def reason(place: Place, standings: Sequence[Standing]) -> str:
@@ -120,7 +129,7 @@ def _ramp(place: Place, ours: Standing) -> Aim:
     if replicas > RAMP_REPLICAS:
         missed.append(f"{replicas - RAMP_REPLICAS:.2f} replicas")
     return Aim(
-        f"≥ {RAMP_ATTAINED:.0%} at ≤ {RAMP_REPLICAS} replicas",
+        _RAMP,
         place,
         f"{ours.attained:.1%} at {replicas:.2f}",
         ", ".join(missed),
@@ -128,13 +137,13 @@ def _ramp(place: Place, ours: Standing) -> Aim:
 
 
 def _front(place: Place, standings: Sequence[Standing]) -> Aim:
-    text, ours = "no rival attains as much for less", adaptive(standings)
+    ours = adaptive(standings)
     beaten = beaten_by(standings)
     if beaten is None:
-        return Aim(text, place, f"{ours.attained:.1%} for {ours.gpu_hours:.2f} GPU-h", "")
+        return Aim(_FRONT, place, f"{ours.attained:.1%} for {ours.gpu_hours:.2f} GPU-h", "")
     compared, best = beaten
     return Aim(
-        text,
+        _FRONT,
         place,
         f"{compared.attained:.1%} for {compared.gpu_hours:.2f} GPU-h",
         f"{100 * (best.attained - compared.attained):.1f} points and "
@@ -143,22 +152,21 @@ def _front(place: Place, standings: Sequence[Standing]) -> Aim:
 
 
 def _saving(place: Place, ours: Standing, standings: Sequence[Standing]) -> Aim:
-    text, cost = f"≥ {STATIC_SAVING:.0%} cheaper than a fixed count", fixed_cost(standings, ours.attained)
+    cost = fixed_cost(standings, ours.attained)
     if cost is None:
-        return Aim(text, place, "no fixed count attains as much", "")
+        return Aim(_SAVING, place, "no fixed count attains as much", "")
     saving = 1 - ours.gpu_hours / cost
     missed = "" if saving >= STATIC_SAVING else f"{100 * (STATIC_SAVING - saving):.0f} points"
-    return Aim(text, place, f"{saving:.0%} cheaper", missed)
+    return Aim(_SAVING, place, f"{saving:.0%} cheaper", missed)
 
 
 def _answer(place: Place, ours: Standing) -> Aim:
     times = [run["answered_s"] for run in ours.runs]
-    text = "a pulse is answered in the first tick after it"
     if any(time is None for time in times):
-        return Aim(text, place, "not always answered", "all of it")
+        return Aim(_PULSE, place, "not always answered", "all of it")
     slowest = max(times)
     missed = "" if slowest <= PULSE_S else f"{slowest - PULSE_S:.1f} s"
-    return Aim(text, place, f"at most {slowest:.1f} s after it began", missed)
+    return Aim(_PULSE, place, f"at most {slowest:.1f} s after it began", missed)
 
 
 def _cliffs(standings: Standings) -> Iterator[Aim]:
@@ -176,7 +184,7 @@ def _cliffs(standings: Standings) -> Iterator[Aim]:
         if cost > CLIFF_COST:
             missed.append(f"{100 * (cost - CLIFF_COST):.0f} % of the cost")
         yield Aim(
-            f"no cliff: ≤ {CLIFF_POINTS:g} points and ≤ {CLIFF_COST - 1:.0%} GPU-hours from {AT_REST_S:g} s",
+            _CLIFF,
             place,
             f"{-lost:+.1f} points, {cost - 1:+.0%} GPU-hours",
             ", ".join(missed),
