@@ -101,4 +101,6 @@ def depends_on(text: str) -> str:
     else:
         arithmetic = ("scaler.policy.counting", "scaler.policy.hpa")
         code = fingerprint((*_PLAYED, rule.__module__, *arithmetic), without=(*_ASIDE, "scaler.policy*"))
-    return f"{code} {rule.__qualname__} {known.get('settings')!r}"
+    rival = text.partition(",")[0].removeprefix(entrants.RIVAL)
+    settings = known["settings"] if "settings" in known else entrants.rival_settings(rival)
+    return f"{code} {rule.__qualname__} {settings!r}"
