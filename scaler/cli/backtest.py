@@ -62,8 +62,8 @@ def backtest(
         list[str] | None,
         typer.Option(
             metavar="NAME[,KEY=VALUE…]",
-            help="A preset with metadata beside it, a policy of --policies, a rival, or static-N; may be given "
-            f"several times. Left out: {DEFAULT} and {_RIVAL}.",
+            help="A preset with metadata beside it, a policy of --policies, a rival with its own settings beside "
+            f"it (knative,target=12), or static-N; may be given several times. Left out: {DEFAULT} and {_RIVAL}.",
         ),
     ] = None,
     rivals: Annotated[bool, typer.Option("--rivals", help="All rivals, too.")] = False,
