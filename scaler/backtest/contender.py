@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from inference.simulated import Profile, Request
+from inference.simulated import Outcome, Profile, Request
 from scaler.backtest.hpa import SYNC_S, Behavior, Hpa, ScalingPolicy
 from scaler.exposition.sample import Sample
 from scaler.policy import Decision, Observation
@@ -155,6 +155,8 @@ class Setup:
     tpot_slo_s: float
     requests: Sequence[Request]
     """The whole traffic: for the clairvoyant alone."""
+    rehearse: Callable[[Maker], Sequence[Outcome]] | None = None
+    """Plays this very run under another contender, as often as one likes: for the clairvoyant alone."""
 
 
 Maker = Callable[[Setup], Contender]

@@ -118,7 +118,12 @@ class Plant:
 
         `requests` are in order of arrival. The same arguments give the same run.
         """
-        return _Game(self, requests, maker(self.setup(requests)), seed).play(duration_s)
+
+        def rehearse(maker: Maker) -> Sequence[Outcome]:
+            return self.play(requests, duration_s, maker, seed=seed).outcomes
+
+        setup = replace(self.setup(requests), rehearse=rehearse)
+        return _Game(self, requests, maker(setup), seed).play(duration_s)
 
 
 class _Game:

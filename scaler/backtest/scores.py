@@ -49,9 +49,9 @@ def _ttft(outcome: Outcome) -> float:
     return math.inf if outcome.finished is None else outcome.finished.first_token - outcome.request.arrival_s
 
 
-def met(requests: Requests, plant: Plant) -> tuple[Flags, Flags]:
+def met(requests: Requests, ttft_slo_s: float, tpot_slo_s: float) -> tuple[Flags, Flags]:
     """Tell of each request whether it met the objective of its first token, and of its further ones."""
-    return requests.ttft_s <= plant.ttft_slo_s, requests.tpot_s <= plant.tpot_slo_s
+    return requests.ttft_s <= ttft_slo_s, requests.tpot_s <= tpot_slo_s
 
 
 def numbers(run: Run, plant: Plant) -> Numbers:
@@ -61,10 +61,9 @@ def numbers(run: Run, plant: Plant) -> Numbers:
     an objective alone on an idle replica.
     """
     requests = Requests.of(run.outcomes)
-    ttft, tpot = met(requests, plant)
-    possible = feasible(
-        plant.profile, [outcome.request for outcome in run.outcomes], plant.ttft_slo_s, plant.tpot_slo_s
-    )
+    slo = plant.ttft_slo_s, plant.tpot_slo_s
+    ttft, tpot = met(requests, *slo)
+    possible = feasible(plant.profile, [outcome.request for outcome in run.outcomes], *slo)
     served = requests.ttft_s[np.isfinite(requests.ttft_s)]
     gpu_s = math.fsum(gpu_seconds(run))
     total = len(requests.ttft_s)

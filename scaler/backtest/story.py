@@ -29,7 +29,7 @@ class Story:
 def story(run: Run, plant: Plant) -> Story:
     """Boil a run down."""
     requests = Requests.of(run.outcomes)
-    ttft, tpot = met(requests, plant)
+    ttft, tpot = met(requests, plant.ttft_slo_s, plant.tpot_slo_s)
     both = ttft & tpot
     bins = np.minimum(requests.arrival_s, run.duration_s) // BIN_S
     attainment: list[tuple[float, float | None]] = []

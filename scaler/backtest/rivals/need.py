@@ -34,7 +34,7 @@ def replicas(setup: Setup, use: float, smoothing_s: float) -> Floats:
         return np.zeros(1)
     arrival, prompt, cached, output = columns(setup.requests)
     profile, context, busy = setup.profile, prompt + output / 2, _busy(setup, use)
-    life = output * profile.step_time.overhead_s / (1 - busy)
+    life = output * token_s(setup, use)
     prefilled, answered = arrival + setup.ttft_slo_s, arrival + life
     length = math.ceil(max(prefilled.max(), answered.max())) + 1
     work = _spread(arrival, prefilled, prefill_s(profile, prompt - cached, cached), length)
@@ -43,6 +43,11 @@ def replicas(setup: Setup, use: float, smoothing_s: float) -> Floats:
     need = np.maximum(work / busy, held / (use * profile.kv_tokens))
     width = max(1, round(smoothing_s))
     return np.convolve(need, np.full(width, 1 / width))[(width - 1) // 2 :][:length]
+
+
+def token_s(setup: Setup, use: float) -> float:
+    """Return how long one output token takes in an engine that is used as much as it should be."""
+    return setup.profile.step_time.overhead_s / (1 - _busy(setup, use))
 
 
 def _busy(setup: Setup, use: float) -> float:

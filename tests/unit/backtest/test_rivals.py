@@ -6,12 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from inference.simulated import MEMORY_BOUND, TIME_BOUND, Request
-from scaler.backtest.contender import Contender, Gateway, Seen, SeenPod, Setup, Want
+from inference.simulated import MEMORY_BOUND, TIME_BOUND, Finished, Outcome, Profile, Request, Verdict
+from inference.simulated.traffic import arrivals, steps
+from scaler.backtest.contender import Contender, Gateway, Maker, Seen, SeenPod, Setup, Want
+from scaler.backtest.deployment import PodLuck
+from scaler.backtest.plant import Plant
 from scaler.backtest.rivals import RIVALS, aibrix_apa, dynamo, fixed, llm_d_slo, need, ray_serve, wva_v1
 from scaler.backtest.rivals.aibrix_apa import AibrixApa
 from scaler.backtest.rivals.aibrix_kpa import AibrixKpa
@@ -22,12 +27,13 @@ from scaler.backtest.rivals.knative import Kpa
 from scaler.backtest.rivals.llm_d_queue import LlmDQueue, Settings
 from scaler.backtest.rivals.llm_d_slo import LlmDSlo
 from scaler.backtest.rivals.llm_d_tokens import LlmDTokens, peak_prefill_throughput
-from scaler.backtest.rivals.oracle import Oracle
+from scaler.backtest.rivals.oracle import Oracle, plans
 from scaler.backtest.rivals.ray_serve import RayServe
 from scaler.backtest.rivals.signals import PromptMeter, concurrency
 from scaler.backtest.rivals.wva import WorstMinute
 from scaler.backtest.rivals.wva_v1 import WvaV1
 from scaler.backtest.rivals.wva_v2 import WvaV2
+from scaler.backtest.scores import numbers
 from scaler.exposition.sample import Sample
 from scaler.policy import Latency, Limits, Load, Observation, Replicas
 
@@ -498,6 +504,7 @@ bursts = st.lists(
 )
 
 
+@examples(deadline=None, max_examples=40)
 @given(bursts, st.floats(0, 300))
 def test_the_oracle_never_asks_later_than_the_need_less_a_start_up(
     bursts: Sequence[tuple[float, int, int, int]], start_up_s: float
@@ -505,10 +512,55 @@ def test_the_oracle_never_asks_later_than_the_need_less_a_start_up(
     requests = [Request(at, prompt, output) for at, count, prompt, output in bursts for _ in range(count)]
     known = setup(requests=requests, start_up_s=start_up_s)
     oracle = Oracle(known)
-    needed = need.replicas(known, oracle.settings.use, oracle.settings.smoothing_s)
-    for second in range(0, len(needed), 7):
+    needs = [need.replicas(known, use, 120.0) for use in oracle.settings.uses]
+    needs += [need.replicas(known, use, 20.0) for use in oracle.settings.uses]
+    needed = np.min([each[: min(map(len, needs))] for each in needs], axis=0)
+    for second in range(0, len(needed), 31):
         asked_at = max(0.0, second - start_up_s - oracle.sync_s)  # the last look that is early enough
-        assert oracle.want(see(at=asked_at)) >= needed[second] - 1e-6
+        assert oracle.want(see(at=asked_at)) >= min(known.maximum, needed[second]) - 1e-6
+
+
+def waves(rate: float = 5.0) -> list[Request]:
+    """Traffic that is low, high and low again."""
+    stages = steps([(300, rate / 4), (300, rate), (300, rate / 4)])
+    return list(arrivals(stages, 900.0, seed=3))
+
+
+@pytest.mark.parametrize("profile", [TIME_BOUND, MEMORY_BOUND], ids=["time", "memory"])
+def test_the_oracle_serves_99_percent_for_less_than_the_peak(profile: Profile) -> None:
+    plant = Plant(1, 8, luck=PodLuck(60.0), profile=profile)
+    oracle, peak = (
+        numbers(plant.play(waves(), 900.0, RIVALS[name], seed=2), plant) for name in ("oracle", "static-peak")
+    )
+    assert oracle["attainment"]["both"] >= 0.99
+    assert oracle["gpu_hours"] < 0.85 * peak["gpu_hours"]
+
+
+def test_the_oracle_takes_the_first_plan_that_serves_enough_and_plays_no_further() -> None:
+    played: list[Maker] = []
+
+    def rehearse(maker: Maker) -> list[Outcome]:
+        played.append(maker)
+        return [outcome(served=len(played) > 2)] * 10
+
+    known = setup(requests=waves(), rehearse=rehearse)
+    choice = Oracle(known)
+    assert len(played) == 3
+    assert choice.plan.tolist() == plans(known, choice.settings)[2].tolist()
+
+
+def test_where_no_plan_serves_enough_the_oracle_takes_the_cheapest_of_the_best() -> None:
+    known = setup(requests=waves(), rehearse=lambda _: [outcome(served=False)])
+    choice = Oracle(known)
+    assert choice.plan.tolist() == plans(known, choice.settings)[0].tolist()
+
+
+def outcome(served: bool) -> Outcome:
+    """What became of a short request."""
+    request = Request(0.0, 100, 10)
+    if not served:
+        return Outcome(request, Verdict.REFUSED, 0.0)
+    return Outcome(request, Verdict.SERVED, 1.0, "pod-0", Finished(request, 0.0, 0.0, 0.1, 0.2, 0))
 
 
 # --- Signals
