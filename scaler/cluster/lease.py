@@ -30,7 +30,9 @@ class Durations:
     renew_deadline: float = 10.0
     """The leader steps down when it could not renew for this long: well before others take over."""
     retry: float = 2.0
-    """Between two tries; each wait is lengthened by up to a fifth, at random."""
+    """Between two tries of the leader to renew; each wait is lengthened by up to a fifth, at random."""
+    look: float = 0.5
+    """The same between two looks of the others: so soon they notice that the leader has given the lease back."""
 
     def __post_init__(self) -> None:
         if not self.retry * 1.2 < self.renew_deadline < self.lease:
@@ -82,9 +84,11 @@ class Election:
         try:
             while True:
                 await self._try()
-                pause = self._durations.retry * random.uniform(1.0, 1.2)
+                longer = random.uniform(1.0, 1.2)
                 if self._leading:
-                    pause = min(pause, self._leads_until - time.monotonic())
+                    pause = min(self._durations.retry * longer, self._leads_until - time.monotonic())
+                else:
+                    pause = self._durations.look * longer
                 await asyncio.sleep(max(0.0, pause))
         finally:
             led = self.is_leader

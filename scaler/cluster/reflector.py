@@ -32,8 +32,9 @@ class Timing:
 
     page: int = 500
     """Objects in one answer of a list."""
-    watch_s: float = 30.0
-    """The server ends a watch after this time, and shortly before it sends a bookmark."""
+    watch_s: float = 10.0
+    """The server ends a watch after this time, and shortly before it sends a bookmark. With the grace below it is the
+    usual `staleness`: nothing is decided for longer on what a dead watch showed."""
     idle_grace_s: float = 5.0
     """A watch that says nothing for this much longer than `watch_s` is taken for dead."""
     back_off_s: float = 0.25

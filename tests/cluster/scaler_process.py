@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cluster.asking import Asking
 from tests.cluster.control_plane import ControlPlane
@@ -22,7 +23,7 @@ _END_S = 5.0
 class ScalerProcess(Asking):
     """It has the administrator's rights and serves all namespaces; `policies` are the operator's, by name.
 
-    `command` is what runs vllm-scaler.
+    `command` is what runs vllm-scaler; `kubeconfig` is another way to the same API server.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class ScalerProcess(Asking):
         policies: Mapping[str, Mapping[str, str]],
         *,
         command: Sequence[str | Path] = COMMAND,
+        kubeconfig: Path | None = None,
     ) -> None:
         self._plane = plane
         listen, self._http = (f"127.0.0.1:{plane.reserve_port('vllm-scaler')}" for _ in range(2))
@@ -38,7 +40,7 @@ class ScalerProcess(Asking):
         file = plane.folder / "policies.yaml"
         file.write_text(yaml.safe_dump({name: dict(values) for name, values in policies.items()}))
         options = {
-            "kubeconfig": plane.kubeconfig,
+            "kubeconfig": kubeconfig or plane.kubeconfig,
             "listen": listen,
             "http-listen": self._http,
             "address": listen,
@@ -66,6 +68,13 @@ class ScalerProcess(Asking):
         """End it for good."""
         super().close()
         self._plane.programs.pop(self._program.name).stop()
+
+    def page_bytes(self, namespace: str, name: str) -> float:
+        """How many bytes of its pods' pages it has read for a ScaledObject, as its own metrics say."""
+        text = httpx.get(f"http://{self._http}/metrics", trust_env=False).text
+        (family,) = (each for each in text_string_to_metric_families(text) if each.name == "vllm_scaler_page_bytes")
+        target = {"namespace": namespace, "scaled_object": name}
+        return sum(sample.value for sample in family.samples if target.items() <= sample.labels.items())
 
     def _wait_until_ready(self) -> None:
         self._plane.wait_for("a ready scaler", self._is_ready)

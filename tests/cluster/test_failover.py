@@ -119,6 +119,27 @@ def test_the_standby_goes_on_where_the_leader_ended(pair: Pair, how: signal.Sign
     model.goes(4, 6, 8)
 
 
+def test_an_api_server_that_is_away_for_longer_than_the_lease_ends_the_lead_and_all_is_right_when_it_is_back(
+    pair: Pair,
+) -> None:
+    stage = pair.stage
+    more, fewer = models = stage.play(
+        *(Role(name=name, replicas=4, users=4, minimum=0, cooldown_s=300) for name in ("more", "fewer"))
+    )
+    for model in models:
+        stage.wait_for(f"an HPA that has looked at {model.name}", partial(is_right, model))
+    api_server = stage.cluster.programs["kube-apiserver"]
+    api_server.stop()
+    more.users, fewer.users = 6, 2
+    stage.wait_for("a leader that has stepped down", lambda: pair.service.ready() is None)
+
+    api_server.start()
+    stage.wait_for("the API server", stage.cluster.is_ready)
+    stage.wait_for("a leader", pair.service.ready)
+    more.goes(4, 6)
+    fewer.goes(4, 2)
+
+
 def test_a_restart_of_keda_keeps_the_count_and_it_asks_again(stage: Stage) -> None:
     more, fewer = models = stage.play(Role(name="more", replicas=4, users=4), Role(name="fewer", replicas=4, users=4))
     for model in models:

@@ -17,6 +17,7 @@ from functools import partial
 import pytest
 
 from inference.simulated import Fault
+from inference.simulated.faults import OVERSIZED_BYTES
 from scaler.serving.protocol import insight_pb2 as pb
 from tests.cluster.role import Role
 from tests.cluster.scaler_process import ScalerProcess
@@ -73,6 +74,29 @@ def test_where_keda_may_go_to_zero_it_is_never_refused_an_answer_for_pods_that_c
         for model in models:
             stage.wait_for(f"three cool-downs of {model.name}", partial(was_active_at, model, unknown_since + 15))
     recover(*models)
+
+
+def test_pages_of_22_mb_and_then_none_that_can_be_read_never_let_a_fleet_grow_or_shrink(
+    stage: Stage, scaler_process: ScalerProcess
+) -> None:
+    busy, idle = models = stage.play(Role(name="busy", replicas=2, users=2), Role(name="idle", replicas=1, users=0))
+    for model in models:
+        stage.wait_for(f"an HPA that has looked at {model.name}", partial(is_right, model))
+        model.fleet.fail(Fault.OVERSIZED)
+    for model in models:
+        read = partial(scaler_process.page_bytes, stage.namespace, model.name)
+        stage.wait_for(f"large pages of {model.name} that are read", lambda read=read: read() > 5 * OVERSIZED_BYTES)
+        model.fleet.fail(Fault.GARBAGE)
+    for model in models:
+        stage.wait_for(f"a frozen HPA of {model.name}", model.frozen)
+    assert busy.went(2)
+    assert idle.went(1)
+    for model in models:
+        model.fleet.fail(None)
+        model.users += 1
+    busy.goes(2, 3)
+    idle.users = 2
+    idle.goes(1, 2)
 
 
 def recover(*models: Model) -> None:
@@ -149,7 +173,7 @@ def test_a_keda_that_does_not_ask_is_spoken_of_until_it_does(stage: Stage) -> No
     assert model.went(2)
     model.has(plain)
     model.goes(2, 3)
-    assert spoken_of(model) is None
+    stage.wait_for("an end of the warning", lambda: spoken_of(model) is None)
 
 
 def spoken_of(model: Model) -> str | None:

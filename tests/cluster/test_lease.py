@@ -13,7 +13,7 @@ from tests.waiting import background, until
 
 pytestmark = pytest.mark.toolchain
 
-PATIENT = Durations(lease=600.0, renew_deadline=300.0, retry=0.2)
+PATIENT = Durations(lease=600.0, renew_deadline=300.0, retry=200.0)
 
 
 async def test_lease_is_handed_over_as_soon_as_the_leader_ends(api_server: ControlPlane, namespace: str) -> None:

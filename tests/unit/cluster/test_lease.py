@@ -12,7 +12,7 @@ from scaler.cluster.resources import LEASES
 from tests.unit.cluster.fake_api import FakeApi
 from tests.waiting import background, until
 
-QUICK = Durations(lease=2.0, renew_deadline=1.0, retry=0.1)
+QUICK = Durations(lease=2.0, renew_deadline=1.0, retry=0.1, look=0.1)
 
 
 class Candidate:
@@ -53,7 +53,7 @@ async def test_first_candidate_leads_and_the_second_knows_it(api: FakeApi, clien
 
 
 async def test_leader_that_ends_gives_the_lease_back(api: FakeApi, client: ApiClient) -> None:
-    patient = Durations(lease=600.0, renew_deadline=300.0, retry=0.1)
+    patient = Durations(lease=600.0, renew_deadline=300.0, retry=200.0, look=0.1)
     leader, follower = Candidate(client, "a", patient), Candidate(client, "b", patient)
     async with AsyncExitStack() as stack:
         async with competing(leader):
