@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from scaler.cli import policies
+from scaler.cli.files import TooLong, capped, content
 from scaler.cli.linting import RULES, Finding, Given, Report, Severity, check
 from scaler.policy.parsing import SettingsError, parse_duration
+from scaler.quoting import quoted
 
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
-MAX_BYTES = 64 << 20
 _INDENT, _WIDTH = "    ", 120
 
 
@@ -63,32 +65,28 @@ def _texts(files: list[str]) -> list[tuple[str, bytes]]:
 def _read(file: str) -> Iterator[tuple[str, bytes]]:
     path = Path(file)
     if file == "-":
-        yield "<stdin>", _capped("<stdin>", sys.stdin.buffer)
+        yield "<stdin>", _read_or_refuse("<stdin>", lambda: capped(sys.stdin.buffer))
     elif path.is_dir():
         for inner in sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
-            yield str(inner), _content(inner)
+            yield str(inner), _read_or_refuse(str(inner), partial(content, inner))
     else:
-        yield file, _content(path)
+        yield file, _read_or_refuse(file, partial(content, path))
 
 
-def _content(path: Path) -> bytes:
+def _read_or_refuse(name: str, read: Callable[[], bytes]) -> bytes:
     try:
-        with path.open("rb") as file:
-            return _capped(str(path), file)
+        return read()
+    except TooLong as error:
+        raise typer.BadParameter(f"{name}: {error}: those are no manifests") from None
     except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}") from None
-
-
-def _capped(name: str, file: BinaryIO) -> bytes:
-    text = file.read(MAX_BYTES + 1)
-    if len(text) > MAX_BYTES:
-        raise typer.BadParameter(f"{name} has more than {MAX_BYTES >> 20} MB: those are no manifests")
-    return text
+        raise typer.BadParameter(f"{name}: {error.strerror or error}") from None
 
 
 def _policies(file: Path | None) -> policies.Policies | None:
     try:
         return policies.load(file) if file else None
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror or error}") from None
     except SettingsError as error:
         raise typer.BadParameter("; ".join(error.problems)) from None
 
@@ -97,14 +95,16 @@ def _seconds(text: str) -> float:
     try:
         return parse_duration(text)
     except ValueError:
-        raise typer.BadParameter(f"--start-up-time: {text!r} is wrong; right is, for instance, 90s or 5m") from None
+        raise typer.BadParameter(
+            f"--start-up-time: {quoted(text)} is wrong; right is, for instance, 90s or 5m"
+        ) from None
 
 
 def _ignored(names: list[str]) -> frozenset[str]:
     known = {rule.name for rule in RULES}
     for name in names:
         if name not in known:
-            raise typer.BadParameter(f"--ignore: there is no rule {name!r}; there are {', '.join(sorted(known))}")
+            raise typer.BadParameter(f"--ignore: there is no rule {quoted(name)}; there are {', '.join(sorted(known))}")
     return frozenset(names)
 
 

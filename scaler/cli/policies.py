@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from scaler.cli.files import TooLong, content
+from scaler.cli.yaml_text import FAULTS, TextLoader, fault, repeated_keys
+from scaler.quoting import one_line, quoted
 from scaler.targets import SettingsError, parse_trigger
 
 Policies = Mapping[str, Mapping[str, str]]
@@ -21,43 +22,42 @@ def load(path: Path) -> Policies:
       downscaleDelay: 10m
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or a date such as 2026-99-99
-        raise SettingsError([f"{path}: no YAML: {' '.join(str(error).split())}"]) from None
-    if content is None:
+        loader = TextLoader(content(path))
+        root = loader.get_single_node()
+        repeated = list(repeated_keys(root)) if root else []
+        found = loader.construct_document(root) if root else None
+    except TooLong as error:
+        raise SettingsError([f"{path}: {error}: those are no policies"]) from None
+    except FAULTS as error:
+        what, line = fault(error)
+        raise SettingsError([f"{path}, line {line}: no YAML: {one_line(what)}"]) from None
+    if found is None:
         return {}
-    if not isinstance(content, dict):
-        raise SettingsError([f"{path}: a mapping of policy names is expected, found {_found(content)}"])
-    problems: list[str] = []
+    if not isinstance(found, dict):
+        raise SettingsError([f"{path}: a mapping of policy names is expected, found {quoted(found)}"])
+    problems = [
+        f"{path}, line {each.line}: {one_line(each.key)} stands there twice, first in line {each.first}: keep one"
+        for each in repeated
+    ]
     policies: dict[str, dict[str, str]] = {}
-    for name, values in content.items():
+    for name, values in found.items():
+        shown = one_line(str(name))
         if not isinstance(values, dict):
-            problems.append(f"{path}: {name}: a mapping of keys to values is expected, found {_found(values)}")
+            problems.append(f"{path}: {shown}: a mapping of keys to values is expected, found {quoted(values)}")
             continue
         policies[str(name)] = {}
         for key, value in values.items():
-            if isinstance(value, str | int | float):
-                policies[str(name)][str(key)] = str(value).lower() if isinstance(value, bool) else str(value)
+            if isinstance(value, str):
+                policies[str(name)][str(key)] = value
             else:
-                problems.append(f"{path}: {name}: {key}: text or a number is expected, found {_found(value)}")
+                problems.append(
+                    f"{path}: {shown}: {one_line(str(key))}: text or a number is expected, found {quoted(value)}"
+                )
     for name in policies:
         try:
             parse_trigger({"policy": name}, policies)
         except SettingsError as error:
-            problems.extend(f"{path}: {name}: {problem}" for problem in error.problems)
+            problems.extend(f"{path}: {one_line(name)}: {problem}" for problem in error.problems)
     if problems:
         raise SettingsError(problems)
     return policies
-
-
-def _found(value: object) -> str:
-    """What stands there instead; without its content where that may be without end, as aliases make it."""
-    match value:
-        case dict():
-            return "a mapping"
-        case list():
-            return "a list"
-        case None:
-            return "nothing"
-        case _:
-            return repr(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scaler.cli.linting.finding import Finding, Flaw, Place, Severity
-from scaler.cli.linting.manifests import Manifest, read
+from scaler.cli.linting.manifests import Manifest, Manifests, read
 from scaler.cli.linting.rules import RULES
 from scaler.cli.linting.scaled_object import Given, ScaledObject
 
@@ -39,15 +39,16 @@ class Report:
 
 def check(files: Iterable[tuple[str, str | bytes]], given: Given, ignored: frozenset[str] = frozenset()) -> Report:
     """Check the text of files, given with their names; `ignored` are names of rules."""
-    manifests: list[Manifest] = []
+    objects: list[Manifest] = []
     findings: list[Finding] = []
     for name, text in files:
         for found in read(name, text):
             if isinstance(found, Flaw):
-                why = "What cannot be read cannot be applied."
+                why = "What cannot be read, or can be read in two ways, cannot be applied."
                 findings.append(Finding(found.place, Severity.ERROR, UNREADABLE, "", found.what, why, found.right))
             else:
-                manifests.append(found)
+                objects.append(found)
+    manifests = Manifests(objects)
     checked, skipped = 0, []
     for manifest in manifests:
         if (manifest.group, manifest.kind) != ("keda.sh", "ScaledObject"):
@@ -59,5 +60,5 @@ def check(files: Iterable[tuple[str, str | bytes]], given: Given, ignored: froze
         checked += 1
         for rule in RULES:
             if rule.name not in ignored:
-                findings.extend(rule.findings(scaled_object, tuple(manifests)))
+                findings.extend(rule.findings(scaled_object, manifests))
     return Report(checked, tuple(sorted(findings, key=lambda finding: finding.place)), tuple(skipped))

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from scaler.cli.linting.finding import Finding, Flaw, Severity
-from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.manifests import Manifests
 from scaler.cli.linting.scaled_object import ScaledObject
+from scaler.quoting import one_line
 
-Check = Callable[[ScaledObject, tuple[Manifest, ...]], Iterable[Flaw]]
+_LONGEST = 1000
+"""Characters of what is told of one flaw: manifests may hold anything."""
+
+Check = Callable[[ScaledObject, Manifests], Iterable[Flaw]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +26,11 @@ class Rule:
     why: str
     check: Check
 
-    def findings(self, scaled_object: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Finding]:
+    def findings(self, scaled_object: ScaledObject, manifests: Manifests) -> Iterator[Finding]:
         """Apply the rule."""
         for flaw in self.check(scaled_object, manifests):
-            yield Finding(flaw.place, self.severity, self.name, scaled_object.name, flaw.what, self.why, flaw.right)
+            name, what, right = (one_line(text, _LONGEST) for text in (scaled_object.name, flaw.what, flaw.right))
+            yield Finding(flaw.place, self.severity, self.name, name, what, self.why, right)
 
 
 def error(check: Check) -> Rule:

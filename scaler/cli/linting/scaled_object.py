@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from scaler.cli.linting.finding import Place
-from scaler.cli.linting.manifests import Manifest, Step
+from scaler.cli.linting.manifests import Manifest, Reference, Step, Written
 from scaler.policy.parsing import SettingsError
 from scaler.policy.presets import PRESETS, policy_name
 from scaler.targets.settings import FROM_ENV, KEDA_KEYS, TriggerSettings, parse_trigger
@@ -44,14 +45,19 @@ class Trigger:
     index: int
     kind: str
     """`external` or `external-push`"""
-    metadata: Mapping[str, Any]
-    """As written: values that are no text are a flaw, and still here."""
+    metadata: Mapping[str, Written | None]
+    """As written: values that are no text are a flaw, and still here; None for a mapping or a list."""
     settings: TriggerSettings | None
     """None when the metadata are wrong."""
     problems: tuple[str, ...]
     """What is wrong with the metadata, a line each; it begins with the key."""
     unknown_policy: str
     """The policy's name when it may be one of the operator's, who was not asked; else empty."""
+
+    def text(self, key: str) -> str:
+        """Return the value of a key of the metadata as it was written, empty where there is none."""
+        value = self.metadata.get(key)
+        return value.text if value else ""
 
     def path(self, *rest: Step) -> tuple[Step, ...]:
         """Return where the trigger, or something in it, stands in the ScaledObject."""
@@ -67,7 +73,7 @@ class ScaledObject:
         self.get, self.place = manifest.get, manifest.place
         self.all_triggers = manifest.items("spec", "triggers")
         self.triggers = tuple(
-            _trigger(index, trigger, given)
+            _trigger(index, manifest, given)
             for index, trigger in enumerate(self.all_triggers)
             if is_ours(trigger, given.scaler_address)
         )
@@ -80,7 +86,8 @@ class ScaledObject:
     def number(self, *path: Step, default: float = 0) -> float:
         """Return the number at `path`, the default where there is none."""
         value = self.get(*path)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else default
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return value if number else default
 
     @property
     def minimum(self) -> int:
@@ -100,11 +107,9 @@ class ScaledObject:
         return "minReplicaCount" if self.minimum == 0 else ""
 
     @property
-    def target(self) -> tuple[str, str, str]:
-        """Group, kind and name of the scale target, with KEDA's defaults."""
-        ref = ("spec", "scaleTargetRef")
-        group, _, _version = str(self.get(*ref, "apiVersion") or "apps/v1").partition("/")
-        return group, str(self.get(*ref, "kind") or "Deployment"), str(self.get(*ref, "name") or "")
+    def target(self) -> Reference:
+        """The scale target, with KEDA's defaults."""
+        return self.manifest.scaled or ("", "", "")
 
     def behavior(self, direction: str, key: str) -> Any:
         """Return a key of the HPA's `scaleUp` or `scaleDown` behaviour, None where it is left out."""
@@ -122,21 +127,23 @@ def is_ours(trigger: Any, scaler_address: str | None) -> bool:
     metadata = trigger.get("metadata")
     if not isinstance(metadata, dict):
         return False
-    address = str(metadata.get("scalerAddress", ""))
+    address = metadata.get("scalerAddress")
+    address = address if isinstance(address, str) else ""
     if scaler_address is not None:
         return address == scaler_address
     return ADDRESS_PART in address or not {"policy", *TriggerSettings.keys()}.isdisjoint(metadata)
 
 
-def _trigger(index: int, written: dict[str, Any], given: Given) -> Trigger:
-    metadata = written["metadata"]
-    values = {str(key): value for key, value in metadata.items() if not _from_env(str(key))}
-    values = {key: value if isinstance(value, str) else _as_text(value) for key, value in values.items()}
+def _trigger(index: int, manifest: Manifest, given: Given) -> Trigger:
+    path = ("spec", "triggers", index)
+    scalars = manifest.scalars(*path, "metadata")
+    metadata = dict.fromkeys(map(str, manifest.get(*path, "metadata"))) | scalars
+    values = {key: value.text for key, value in scalars.items() if not _from_env(key)}
     unknown_policy = ""
     if given.policies is None and policy_name(values) not in PRESETS:
         unknown_policy = values.pop("policy")
     settings, problems = _parsed(values, given.policies)
-    return Trigger(index, str(written["type"]), metadata, settings, problems, unknown_policy)
+    return Trigger(index, manifest.text(*path, "type"), metadata, settings, problems, unknown_policy)
 
 
 def _parsed(values: dict[str, str], policies: Policies | None) -> tuple[TriggerSettings | None, tuple[str, ...]]:
@@ -149,7 +156,3 @@ def _parsed(values: dict[str, str], policies: Policies | None) -> tuple[TriggerS
 def _from_env(key: str) -> bool:
     """Tell whether the value is only known in the cluster: KEDA takes it from a variable of the pod."""
     return key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in {"policy", *TriggerSettings.keys(), *KEDA_KEYS}
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,8 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
         [
             Case(metadata("targetOngoingRequests: 12"), "targetOngoingRequests: 12 is no text"),
             Case(metadata("startingCredit: false"), "startingCredit: false is no text"),
+            Case(metadata("rules: [a]"), "rules is a mapping or a list"),
+            Case(metadata("policy: null"), "policy: null is no text"),
         ],
     ),
     "scaler-address": (
@@ -151,8 +154,8 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
     "average-value": (
         [Case(), Case("spec.triggers.0.metricType: AverageValue")],
         [
-            Case("spec.triggers.0.metricType: Value", "metricType is Value"),
-            Case("spec.triggers.0.metricType: Utilization", "metricType is Utilization"),
+            Case("spec.triggers.0.metricType: Value", "metricType is 'Value'"),
+            Case("spec.triggers.0.metricType: Utilization", "metricType is 'Utilization'"),
         ],
     ),
     "cached-metrics": (
@@ -241,7 +244,7 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
         [
             Case(behavior("scaleUp.tolerance", "null"), "scaleUp has no tolerance"),
             Case(behavior("scaleDown.tolerance", "null"), "scaleDown has no tolerance"),
-            Case(behavior("scaleUp.tolerance", "'0.05'"), "scaleUp has tolerance 0.05"),
+            Case(behavior("scaleUp.tolerance", "'0.05'"), "scaleUp has tolerance '0.05'"),
             Case("spec.advanced: null", "scaleUp has no tolerance"),
         ],
     ),
@@ -525,6 +528,111 @@ def test_a_file_that_is_no_yaml_is_an_error_with_its_line(tmp_path: Path, text: 
     assert result.exit_code == 1
     assert "<stdin>:" in result.stdout
     assert "error: no YAML" in result.stdout
+
+
+MADE_BY_YAML = {
+    "10:30": "10:30 is no text: YAML makes 630 of it",
+    "on": "on is no text: YAML makes true of it",
+    "off": "off is no text: YAML makes false of it",
+    "yes": "yes is no text: YAML makes true of it",
+    "no": "no is no text: YAML makes false of it",
+    "010": "010 is no text: YAML makes 8 of it",
+    "0x1F": "0x1F is no text: YAML makes 31 of it",
+    "1_000": "1_000 is no text: YAML makes 1000 of it",
+    "2026-12-24": "2026-12-24 is no text",
+    ".inf": ".inf is no text: YAML makes inf of it",
+    "~": "~ is no text: YAML makes nothing of it",
+    "12": "12 is no text",
+    "1.50": "1.50 is no text: YAML makes 1.5 of it",
+}
+
+
+@pytest.mark.parametrize(("value", "told"), MADE_BY_YAML.items())
+def test_what_yaml_makes_of_a_value_is_told_with_its_line_and_its_quotes(value: str, told: str) -> None:
+    text = BAD_TEXT.replace('headrooms: "2"', f"upscaleDelay: {value}")
+    (finding,) = (f for f in check([("f.yaml", text)], Given()).findings if f.rule == "metadata-text")
+    assert str(finding.place) == "f.yaml:22"
+    assert finding.what == f"upscaleDelay: {told}"
+    assert finding.right == f'in quotes: upscaleDelay: "{value}"'
+    for quoted in (f"'{value}'", f'"{value}"'):
+        right = BAD_TEXT.replace('headrooms: "2"', f"upscaleDelay: {quoted}")
+        assert not [f for f in check([("f.yaml", right)], Given()).findings if f.rule == "metadata-text"]
+
+
+def test_a_value_is_checked_as_it_was_written_and_not_as_yaml_made_it() -> None:
+    text = BAD_TEXT.replace('headrooms: "2"', "upscaleDelay: 10:30")
+    told = [finding.what for finding in check([("f.yaml", text)], Given()).findings if finding.rule == "metadata"]
+    assert told == ["upscaleDelay: '10:30' is wrong (not a duration)"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            'headrooms: "2"',
+            'headroom: "2"\n        headroom: "3"',
+            "f.yaml:23: headroom stands there twice, first in",
+        ),
+        (
+            "  maxReplicaCount: 4",
+            "  maxReplicaCount: 4\n  maxReplicaCount: 5",
+            "f.yaml:14: maxReplicaCount",
+        ),
+    ],
+)
+def test_a_key_that_stands_there_twice_is_an_error_with_both_lines(old: str, new: str, told: str) -> None:
+    found = [f for f in check([("f.yaml", BAD_TEXT.replace(old, new))], Given()).findings if f.rule == "yaml"]
+    (shown,) = (f"{finding.place}: {finding.what}" for finding in found)
+    assert shown.startswith(told)
+
+
+ENDLESS = "x: &p0 [ha]\ny:\n" + "".join(f"- &p{i} [{', '.join([f'*p{i - 1}'] * 9)}]\n" for i in range(1, 40))
+PLACES = (
+    *("apiVersion", "kind", "metadata.name", "metadata.namespace", "spec", "spec.triggers", "spec.triggers.0"),
+    *("spec.triggers.0.type", "spec.triggers.0.metadata", "spec.triggers.0.metadata.scalerAddress"),
+    *("spec.triggers.0.metadata.rules", "spec.triggers.0.metadata.policy", "spec.triggers.0.metricType"),
+    *("spec.minReplicaCount", "spec.maxReplicaCount", "spec.idleReplicaCount", "spec.cooldownPeriod"),
+    *("spec.scaleTargetRef", "spec.scaleTargetRef.name", "spec.scaleTargetRef.kind", "spec.advanced", "spec.fallback"),
+    *(f"spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleUp{key}" for key in ("", ".tolerance", ".policies")),
+)
+
+
+@pytest.mark.parametrize("value", ["*p39", ".inf", ".nan", "'" + "x" * 100_000 + "'", "-1", "1e400", "{}", "[]", "~"])
+def test_whatever_stands_anywhere_is_checked_to_the_end_in_few_words(value: str) -> None:
+    for place in PLACES:
+        text = edited(GOOD, f"{place}: PUT-HERE").replace("PUT-HERE", value).strip()
+        indented = text.replace("\n", "\n  ")
+        report = check([("f.yaml", f"{ENDLESS}kind: List\nitems:\n- {indented}\n")], Given())
+        for finding in report.findings:
+            assert finding.rule != "yaml"
+            assert max(map(len, (finding.name, finding.what, finding.right))) <= 1000
+
+
+def work(files: list[tuple[str, str]]) -> int:
+    """How many calls a check makes."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        check(files, Given())
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["targets of their own", "one target for all"])
+def test_twice_as_many_manifests_are_twice_the_work(same: bool) -> None:
+    def files(count: int) -> list[tuple[str, str]]:
+        both = f"{GOOD}---{HPA.replace('OF', 'llama') if same else WORKLOAD}"
+        names = ["llama" if same else f"llama-{n}" for n in range(count)]
+        return [("f.yaml", "---".join(both.replace("name: llama", f"name: {name}") for name in names))]
+
+    once, twice = work(files(40)), work(files(80))
+    assert twice < 2.2 * once
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scaler.cli.linting.finding import Flaw
-from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.manifests import Manifests
 from scaler.cli.linting.rule import warning
 from scaler.cli.linting.scaled_object import DEFAULT_COOLDOWN_S, DEFAULT_POLLING_S, ScaledObject
 
 
 @warning
-def scale_to_zero(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def scale_to_zero(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """With no replica there is no queue that could be read: only a gateway that holds requests and reports them
     brings the first replica back. Without one, requests fail until somebody acts.
     """
@@ -25,7 +25,7 @@ def scale_to_zero(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterato
 
 
 @warning
-def initial_cooldown(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def initial_cooldown(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """A new ScaledObject that was never active goes to zero at KEDA's first poll, while its first pod still loads
     the model.
     """
@@ -39,7 +39,7 @@ def initial_cooldown(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iter
 
 
 @warning
-def cooldown(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def cooldown(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """A cool-down shorter than a start-up throws away what the next request has to wait for again."""
     seconds = so.number("spec", "cooldownPeriod", default=DEFAULT_COOLDOWN_S)
     if so.floor_key and seconds < so.given.start_up_s:
@@ -51,7 +51,7 @@ def cooldown(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Fla
 
 
 @warning
-def slow_activation(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def slow_activation(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """From zero, a trigger of type external is only looked at once in each pollingInterval; external-push is told
     at once.
     """

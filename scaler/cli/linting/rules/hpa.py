@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scaler.cli.linting.finding import Flaw
-from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.manifests import Manifests
 from scaler.cli.linting.rule import hint, warning
 from scaler.cli.linting.scaled_object import BEHAVIOR, ScaledObject
+from scaler.quoting import quoted
 
 DEAD_BAND_FROM = 10
 """Below, a step of one replica is more than the default tolerance of 10 %."""
@@ -19,7 +20,7 @@ DEFAULT_DOWN_WINDOW_S = 300
 
 
 @warning
-def tolerance(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def tolerance(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The HPA moves nothing that is within 10 % of the present count: at 20 replicas it swallows 21 and 22. With
     tolerance 0 (Kubernetes 1.35, KEDA 2.18 or newer) each count arrives, and the calm is the policy's work. For
     older clusters say toleranceMode: round-up or hold in the metadata.
@@ -32,14 +33,14 @@ def tolerance(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Fl
         if not _is_zero(value):
             yield Flaw(
                 so.behavior_place(direction, "tolerance"),
-                f"{direction} has {'no tolerance' if value is None else f'tolerance {value}'}, and "
+                f"{direction} has {'no tolerance' if value is None else f'tolerance {quoted(value)}'}, and "
                 f"maxReplicaCount is {so.maximum}",
                 f'{".".join(BEHAVIOR)}.{direction}.tolerance: "0"',
             )
 
 
 @warning
-def scale_up_stabilization(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def scale_up_stabilization(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The HPA's window comes on top of the policy's upscaleDelay, and no burst can skip it."""
     window = so.number(*BEHAVIOR, "scaleUp", "stabilizationWindowSeconds")
     if window > 0:
@@ -51,7 +52,7 @@ def scale_up_stabilization(so: ScaledObject, _manifests: tuple[Manifest, ...]) -
 
 
 @hint
-def scale_down_stabilization(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def scale_down_stabilization(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The HPA's window for scaling down, 300 s unless said otherwise, comes on top of the policy's downscaleDelay."""
     said = so.behavior("scaleDown", "stabilizationWindowSeconds")
     window = DEFAULT_DOWN_WINDOW_S if said is None else so.number(*BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
@@ -66,7 +67,7 @@ def scale_down_stabilization(so: ScaledObject, _manifests: tuple[Manifest, ...])
 
 
 @hint
-def scale_up_policies(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def scale_up_policies(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """Without policies the HPA adds 4 pods or doubles, whichever is more, in 15 s: a burst reaches a far maximum
     only in several rounds.
     """
@@ -81,7 +82,7 @@ def scale_up_policies(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Ite
 
 
 @warning
-def direction_disabled(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def direction_disabled(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """A disabled direction is never taken, whatever the scaler decides."""
     for direction in ("scaleUp", "scaleDown"):
         if so.behavior(direction, "selectPolicy") == "Disabled":
@@ -95,6 +96,6 @@ def direction_disabled(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> It
 
 def _is_zero(value: object) -> bool:
     try:
-        return float(str(value)) == 0
+        return isinstance(value, str | int | float) and float(value) == 0
     except ValueError:
         return False

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scaler.cli.linting.finding import Flaw
-from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.manifests import Manifests
 from scaler.cli.linting.rule import error, warning
 from scaler.cli.linting.scaled_object import DEFAULT_MAX, ScaledObject
 from scaler.quoting import quoted
 
 
 @error
-def min_above_max(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def min_above_max(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """KEDA refuses a ScaledObject whose minimum is above its maximum."""
     if so.minimum > so.maximum:
         yield Flaw(
@@ -23,7 +23,7 @@ def min_above_max(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterato
 
 
 @warning
-def max_left_out(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def max_left_out(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The maximum is what a fault or a flood can cost you at most; KEDA's default suits no GPU."""
     if so.get("spec", "maxReplicaCount") is None:
         yield Flaw(
@@ -34,7 +34,7 @@ def max_left_out(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator
 
 
 @error
-def idle_count(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def idle_count(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """KEDA refuses an idleReplicaCount that is not below the minimum, and keeps only 0 apart from the HPA, which
     would bring any other back to the minimum.
     """
@@ -48,7 +48,7 @@ def idle_count(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[F
 
 
 @warning
-def schedule_above_max(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def schedule_above_max(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The maximum wins over a floor by schedule: the event would find fewer replicas than planned."""
     for trigger in so.triggers:
         for window in trigger.settings.min_replicas_schedule if trigger.settings else ():
@@ -61,7 +61,7 @@ def schedule_above_max(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> It
 
 
 @error
-def fallback_to_zero(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def fallback_to_zero(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """When the scaler cannot answer, KEDA takes a fallback of 0 for quiet and removes every replica after the
     cool-down, under load or not.
     """
@@ -74,7 +74,7 @@ def fallback_to_zero(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iter
 
 
 @warning
-def fallback_takes_away(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def fallback_takes_away(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """An outage of the scaler says nothing about the load: a fallback below the present count takes replicas away
     while requests run.
     """

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 
 from scaler.cli.linting.finding import Flaw
-from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.manifests import Manifests
 from scaler.cli.linting.rule import error, warning
 from scaler.cli.linting.scaled_object import ScaledObject
 from scaler.policy.presets import PRESETS
-from scaler.quoting import quoted
+from scaler.quoting import one_line, quoted
 
 _ADVICE = re.compile(r"; (?:right is(?:, for instance,)? |(?=did you mean |known are ))")
 """What parts a problem with the settings from what is right."""
 
 
 @error
-def metadata(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def metadata(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The scaler refuses a trigger with any wrong key or value: it answers INVALID_ARGUMENT and scales nothing."""
     for trigger in so.triggers:
         for problem in trigger.problems:
@@ -27,22 +27,27 @@ def metadata(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Fla
 
 
 @error
-def metadata_text(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
-    """Metadata are a map of text to text: the API server refuses numbers and truth values without quotes."""
+def metadata_text(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
+    """Metadata are a map of text to text: what stands there without quotes may be a number, a truth value
+    or a time to YAML, which the API server refuses.
+    """
     for trigger in so.triggers:
         for key, value in trigger.metadata.items():
-            if not isinstance(value, str):
-                text = str(value).lower() if isinstance(value, bool) else value
-                yield Flaw(
-                    so.place(*trigger.path("metadata", key)), f"{key}: {text} is no text", f'in quotes: {key}: "{text}"'
-                )
+            place = so.place(*trigger.path("metadata", key))
+            if value is None:
+                yield Flaw(place, f"{key} is a mapping or a list", f"text: {key}: …")
+            elif not isinstance(value.made, str):
+                made = _as_yaml(value.made)
+                other = "" if made == value.text else f": YAML makes {made} of it"
+                text = one_line(value.text)
+                yield Flaw(place, f"{key}: {text or 'nothing'} is no text{other}", f'in quotes: {key}: "{text}"')
 
 
 @error
-def scaler_address(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def scaler_address(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """KEDA needs to know where the scaler is; without an address the ScaledObject never becomes ready."""
     for trigger in so.triggers:
-        if not trigger.metadata.get("scalerAddress"):
+        if not trigger.text("scalerAddress"):
             yield Flaw(
                 so.place(*trigger.path("metadata")),
                 "metadata have no scalerAddress",
@@ -51,7 +56,7 @@ def scaler_address(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterat
 
 
 @warning
-def unknown_policy(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def unknown_policy(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The scaler refuses a policy that neither is a preset nor stands in the operator's file of policies."""
     for trigger in so.triggers:
         if trigger.unknown_policy:
@@ -63,12 +68,23 @@ def unknown_policy(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterat
 
 
 @warning
-def unsafe_tls(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def unsafe_tls(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """An unchecked certificate lets anybody on the network say how many replicas you pay for."""
     for trigger in so.triggers:
-        if str(trigger.metadata.get("unsafeSsl", "")).lower() == "true":
+        if trigger.text("unsafeSsl").lower() == "true":
             yield Flaw(
                 so.place(*trigger.path("metadata", "unsafeSsl")),
                 "unsafeSsl leaves the scaler's certificate unchecked",
                 "caCert in a TriggerAuthentication, and no unsafeSsl",
             )
+
+
+def _as_yaml(value: object) -> str:
+    """Return a scalar as YAML would write it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case None:
+            return "nothing"
+        case _:
+            return one_line(str(value))

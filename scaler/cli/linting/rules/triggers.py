@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scaler.cli.linting.finding import Flaw
-from scaler.cli.linting.manifests import Manifest
+from scaler.cli.linting.manifests import Manifests
 from scaler.cli.linting.rule import error, warning
 from scaler.cli.linting.scaled_object import ScaledObject
+from scaler.quoting import quoted
 
 
 @warning
-def one_trigger(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def one_trigger(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The HPA takes the highest of all triggers, so none can scale down alone, and KEDA gives the HPA no metric at
     all while one trigger's scaler cannot be reached: an outage of either stops both.
     """
@@ -25,20 +26,19 @@ def one_trigger(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[
 
 
 @error
-def average_value(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def average_value(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The scaler hands over a count of replicas for the whole target. With Value the HPA multiplies it by the pods
     that are ready, which is wrong whenever some are starting; Utilization is refused by KEDA.
     """
     for trigger in so.triggers:
         metric_type = so.get(*trigger.path("metricType"))
         if metric_type not in (None, "", "AverageValue"):
-            yield Flaw(
-                so.place(*trigger.path("metricType")), f"metricType is {metric_type}", "metricType: AverageValue"
-            )
+            place = so.place(*trigger.path("metricType"))
+            yield Flaw(place, f"metricType is {quoted(metric_type)}", "metricType: AverageValue")
 
 
 @warning
-def cached_metrics(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def cached_metrics(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """The HPA then gets what KEDA's poll saw up to a pollingInterval ago, errors included. This scaler answers from
     memory: there is nothing to spare it.
     """
@@ -48,7 +48,7 @@ def cached_metrics(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterat
 
 
 @warning
-def scaling_modifiers(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def scaling_modifiers(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """A formula changes the count on its way to the HPA, so it no longer arrives at what was decided, and activity
     becomes `value > activationTarget` in place of the scaler's own word.
     """

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from scaler.cli.linting.finding import Flaw
-from scaler.cli.linting.manifests import Manifest, Step
+from scaler.cli.linting.manifests import Manifest, Manifests, Step
 from scaler.cli.linting.rule import error, warning
 from scaler.cli.linting.scaled_object import ScaledObject
+from scaler.quoting import quoted
 
 WITHOUT_SCALE = {"RayCluster", "RayService", "RayJob", "RayCronJob"}
 
@@ -28,7 +29,7 @@ DEFAULT_GRACE_S = 30
 
 
 @error
-def no_scale_subresource(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def no_scale_subresource(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """KubeRay's resources have no /scale, so neither KEDA nor an HPA can move them."""
     group, kind, _name = so.target
     if group == "ray.io" and kind in WITHOUT_SCALE:
@@ -40,40 +41,32 @@ def no_scale_subresource(so: ScaledObject, _manifests: tuple[Manifest, ...]) -> 
 
 
 @error
-def one_scaler_per_target(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def one_scaler_per_target(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
     """Two autoscalers on one target pull it to and fro; KEDA's webhook refuses the second."""
-    for other in manifests:
-        if other is so.manifest or other.namespace != so.manifest.namespace:
-            continue
-        target: tuple[str, str, str] | None = None
-        if other.kind == "ScaledObject" and _comes_before(other, so.manifest):
-            target = ScaledObject(other, so.given).target
-        elif other.kind == "HorizontalPodAutoscaler":
-            ref = ("spec", "scaleTargetRef")
-            group = str(other.get(*ref, "apiVersion") or "").partition("/")[0]
-            target = group, str(other.get(*ref, "kind")), str(other.get(*ref, "name"))
-        if target == so.target:
+    for other in manifests.scalers(so.manifest.namespace, so.target):
+        if other.kind == "HorizontalPodAutoscaler" or other.place() < so.manifest.place():
             yield Flaw(
                 so.place("spec", "scaleTargetRef"),
                 f"{other.kind} {other.name} ({other.place()}) scales {so.target[1]} {so.target[2]} as well",
                 "one of the two",
             )
+            break  # one is enough to be wrong
 
 
 @warning
-def replicas_in_manifest(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def replicas_in_manifest(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
     """Every apply of a manifest with `replicas` puts the count back to that number, under load or not."""
     for workload in _workloads(so, manifests):
         if workload.get("spec", "replicas") is not None:
             yield Flaw(
                 workload.place("spec", "replicas"),
-                f"{workload.kind} {workload.name} sets replicas: {workload.get('spec', 'replicas')}",
+                f"{workload.kind} {workload.name} sets replicas: {quoted(workload.get('spec', 'replicas'))}",
                 "no replicas in the manifest; minReplicaCount in the ScaledObject",
             )
 
 
 @warning
-def readiness_probe(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def readiness_probe(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
     """Without a readiness probe a pod counts as ready while it still loads its model: it is sent requests, and no
     longer counts as on its way.
     """
@@ -87,7 +80,7 @@ def readiness_probe(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterat
 
 
 @warning
-def drain(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def drain(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
     """A replica that is taken away gets SIGTERM, and vLLM then drops every request in flight unless it is told to
     wait for them.
     """
@@ -103,7 +96,7 @@ def drain(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
 
 
 @warning
-def grace_period(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Flaw]:
+def grace_period(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
     """When the grace period is over the kubelet kills the pod, and the requests that it was finishing."""
     for workload, path, pod in _pods(so, manifests):
         grace = pod.get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
@@ -117,18 +110,11 @@ def grace_period(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[
             )
 
 
-def _comes_before(one: Manifest, other: Manifest) -> bool:
-    return (one.place().file, one.place().line) < (other.place().file, other.place().line)
+def _workloads(so: ScaledObject, manifests: Manifests) -> Iterator[Manifest]:
+    return iter(manifests.named(so.manifest.namespace, so.target))
 
 
-def _workloads(so: ScaledObject, manifests: tuple[Manifest, ...]) -> Iterator[Manifest]:
-    wanted = (so.manifest.namespace, *so.target)
-    return (m for m in manifests if (m.namespace, m.group, m.kind, m.name) == wanted)
-
-
-def _pods(
-    so: ScaledObject, manifests: tuple[Manifest, ...]
-) -> Iterator[tuple[Manifest, tuple[Step, ...], dict[str, Any]]]:
+def _pods(so: ScaledObject, manifests: Manifests) -> Iterator[tuple[Manifest, tuple[Step, ...], dict[str, Any]]]:
     for workload in _workloads(so, manifests):
         if workload.kind not in POD_TEMPLATES:
             continue
@@ -150,7 +136,7 @@ def _list(value: Any) -> list[Any]:
 def _shutdown_timeout(containers: list[dict[str, Any]]) -> float | None:
     """Return the seconds of vLLM's --shutdown-timeout, None where it is not given or 0, which drops requests."""
     for container in containers:
-        words = [str(word) for key in ("command", "args") for word in _list(container.get(key))]
+        words = [word for key in ("command", "args") for word in _list(container.get(key)) if isinstance(word, str)]
         if match := _SHUTDOWN_TIMEOUT.search(" ".join(words)):
             return float(match[1]) or None
     return None
