@@ -14,6 +14,7 @@ from yarl import URL
 
 from scaler.quoting import LONGEST, one_line
 from scaler.sources.access import Access, authorization, tls_context
+from scaler.sources.turns import Turns
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class Fetcher:
     def __init__(
         self,
         access: Access,
+        turns: Turns | None = None,
         *,
         max_page_bytes: int = MAX_PAGE_BYTES,
         max_total_bytes: int = MAX_TOTAL_BYTES,
@@ -54,7 +56,7 @@ class Fetcher:
         self._tls = {verify: tls_context(access, verify=verify) for verify in (True, False)}
         self._max_page_bytes = max_page_bytes
         self._bytes_left = max_total_bytes
-        self._turn = asyncio.Lock()
+        self._turns = turns or Turns()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, happy_eyeballs_delay=None),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -113,9 +115,8 @@ class Fetcher:
             parts.clear()
             if len(page) > BIG_PAGE_BYTES:
                 return await asyncio.to_thread(parse, page)
-            # One page a turn of the event loop: hundreds that arrive at once would hold up the RPCs.
-            async with self._turn:
-                return parse(page)
+            await self._turns.end()
+            return parse(page)
         finally:
             self._bytes_left += held
 

@@ -17,12 +17,11 @@ from scaler.sources.fetching import MAX_PAGE_BYTES, Fetcher, FetchError
 from scaler.sources.filtered import FilteredRead
 from scaler.sources.holding import Held
 from scaler.sources.source import Endpoint, ReadOptions, Unknown
+from scaler.sources.turns import Turns
 
 PATIENCE_S = 5.0
 """How long a question may stay open. Longer than a tick, so that a pod which answers late because it is overloaded
 is still read at every other tick; short enough to try a new connection soon when a node died."""
-BEGUN_AT_ONCE = 32
-"""Questions that begin in one turn of the event loop: hundreds would hold up the RPCs."""
 FORGET_S = 300.0
 """After this long without being asked for, what was learned about a pod is dropped."""
 
@@ -43,7 +42,8 @@ class PodSource:
         patience_s: float = PATIENCE_S,
     ) -> None:
         """Must be called with a running event loop."""
-        self._fetcher = Fetcher(access or Access(), max_page_bytes=max_page_bytes)
+        self._turns = Turns()
+        self._fetcher = Fetcher(access or Access(), self._turns, max_page_bytes=max_page_bytes)
         self._patience_s = patience_s
         self._pods: dict[tuple[Endpoint, ReadOptions], _Pod] = {}
         self._swept_at = 0.0
@@ -59,11 +59,10 @@ class PodSource:
         questions: dict[str, _Question] = {}
         try:
             for name, pod in pods.items():
-                questions[name] = pod.ask(now)
-                if len(questions) % BEGUN_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+                await self._turns.begin()
+                questions[name] = pod.ask(loop.time())
             if awaited := [questions[name].task for name, pod in pods.items() if pod.silent_since is None]:
-                await asyncio.wait(awaited, timeout=now + deadline_s - loop.time())
+                await asyncio.wait(awaited, timeout=deadline_s)
         finally:
             for question in questions.values():
                 question.end_by(self._patience_s)

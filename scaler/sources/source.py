@@ -48,7 +48,8 @@ class Source(Protocol):
     ) -> Mapping[str, Sample | Unknown]:
         """Read all endpoints at once and return what each said, by pod name.
 
-        Returns within `deadline_s` seconds: a pod that has not answered by then is Unknown, and delays no other.
+        Returns within `deadline_s` seconds of the last question (asked at once, unless there is too much to do): a pod
+        that has not answered by then is Unknown, and delays no other.
         Never raises for a pod's fault.
         """
         ...

@@ -15,7 +15,7 @@ from scaler.sources.source import Unknown
 
 _BASELINES = 4
 """Old samples kept in a look-back: a rate is measured over the look-back, give or take a quarter of it."""
-_PODS_A_PIECE = 32
+_PODS_A_PIECE = 8
 _ENOUGH_FINISHED = 20
 """Finished requests from which on their mean length is that of the look-back, not of the engine's whole life."""
 
@@ -83,7 +83,7 @@ class LoadMeter:
         outcomes: Mapping[str, Sample | Unknown],
         gpu_utilization: Mapping[str, float] | None = None,
     ) -> Generator[None, None, Load]:
-        """Do what `measure` does in pieces of about a millisecond, with a yield after each: pods may be hundreds."""
+        """Do what `measure` does in pieces of some tenths of a millisecond, a yield after each: pods may be many."""
         samples = {pod: outcome for pod, outcome in outcomes.items() if isinstance(outcome, Sample)}
         unknown = {pod: outcome.reason for pod, outcome in outcomes.items() if isinstance(outcome, Unknown)}
         for pod in self._baselines.keys() - outcomes.keys():

@@ -14,6 +14,7 @@ from scaler.cluster.model import Discovery, DiscoveryError, Phase, Pod, Workload
 from scaler.exposition.sample import Sample
 from scaler.policy import Limits, Observation, Replicas, State, decide
 from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
+from scaler.sources.turns import Turns
 from scaler.targets.asking import Asking
 from scaler.targets.clock import Clock
 from scaler.targets.given import Given
@@ -79,6 +80,7 @@ class World:
     """Decide and explain, but answer KEDA with the present count."""
     observers: list[Observer] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
+    turns: Turns = field(default_factory=Turns)
 
 
 class Target:
@@ -157,6 +159,7 @@ class Target:
         """Discover, sample, measure, decide and remember, once."""
         world = self._world
         began = world.clock.monotonic()
+        await world.turns.begin()
         try:
             workload = self._discovery.workload(self.namespace, self.name)
         except DiscoveryError as error:
@@ -202,6 +205,16 @@ class Target:
         for observer in world.observers:
             observer(self, record, workload, outcomes)
 
+    async def _in_turns(self, work: Generator[None, None, T]) -> T:
+        """Do each piece of the work in a turn of its own, so that RPCs are answered in between."""
+        while True:
+            await self._world.turns.end()
+            try:
+                next(work)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+
     async def _sample(self, workload: Workload) -> Outcomes:
         endpoints = [
             Endpoint(pod.name, pod.uid, pod.ip, self._port(pod)) for pod in workload.pods if pod.phase is Phase.READY
@@ -225,7 +238,7 @@ class Target:
         return Observation(
             time=now,
             utc=utc,
-            load=await _in_turns(self._load.measuring(now, outcomes, known_gpu_use)),
+            load=await self._in_turns(self._load.measuring(now, outcomes, known_gpu_use)),
             replicas=_replicas(workload),
             limits=Limits(workload.minimum, workload.maximum, workload.tolerance_up, workload.tolerance_down),
             start_up=self._start_up.start_up,
@@ -310,17 +323,6 @@ class Target:
         while (latest := self.latest) is None or latest is after:
             await self._ticked.wait()
         return latest
-
-
-async def _in_turns(work: Generator[None, None, T]) -> T:
-    """Do one piece of the work in a turn of the event loop, so that RPCs are answered in between."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        await asyncio.sleep(0)
 
 
 def _awake(outcome: Sample | Unknown) -> Sample | Unknown:
