@@ -54,7 +54,8 @@ class Part:
     @property
     def key(self) -> str:
         """Name of the cache folder; it changes with everything that the programs are built from."""
-        content = (self.folder / "go.mod").read_bytes() + (self.folder / "go.sum").read_bytes()
+        files = sorted(file for file in self.folder.rglob("*") if file.is_file())
+        content = b"".join(file.read_bytes() for file in files)
         digest = hashlib.sha256(content + self.linker_flags.encode()).hexdigest()[:12]
         return f"{self.name}-{self.version}-{digest}"
 

@@ -1,6 +1,6 @@
 module controlplane/keda-2.18
 
-go 1.25.10
+go 1.25.5
 
 // As in KEDA's own go.mod, whose replacements do not reach a module that requires it.
 replace (
@@ -22,11 +22,11 @@ replace (
 	k8s.io/metrics => k8s.io/metrics v0.33.5
 )
 
-// Two clients that no test needs: the versions that KEDA 2.18.3 asks for are no longer to be had, so those of KEDA 2.21.
-require (
-	github.com/newrelic/newrelic-client-go/v2 v2.94.1 // indirect
-	github.com/solarwinds/swo-sdk-go/swov1 v0.15.3 // indirect
-)
+// Two clients whose versions that KEDA 2.18.3 asks for can no longer be had. One has a later version that fits, that of
+// KEDA 2.21; the other has none, so a few lines stand in for it.
+require github.com/newrelic/newrelic-client-go/v2 v2.94.1 // indirect
+
+replace github.com/solarwinds/swo-sdk-go/swov1 => ./swov1
 
 require (
 	cel.dev/expr v0.24.0 // indirect
@@ -254,11 +254,11 @@ require (
 	github.com/signalfx/signalflow-client-go/v2 v2.3.0 // indirect
 	github.com/signalfx/signalfx-go v1.34.0 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect
+	github.com/solarwinds/swo-sdk-go/swov1 v0.13.0 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
 	github.com/spf13/cobra v1.9.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/spiffe/go-spiffe/v2 v2.6.0 // indirect
-	github.com/spyzhov/ajson v0.8.0 // indirect
 	github.com/stoewer/go-strcase v1.3.1 // indirect
 	github.com/stretchr/objx v0.5.2 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
