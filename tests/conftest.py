@@ -10,6 +10,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+from tests.browser import chromium
 from tests.cluster import podman, toolchain
 from tests.real_engine import installation
 
@@ -17,6 +18,7 @@ _NEEDS: Mapping[str, Callable[[], str | None]] = {
     "toolchain": toolchain.missing,
     "real_engine": installation.missing,
     "container": podman.missing,
+    "browser": chromium.missing,
 }
 """Marker → why its tests cannot run on this machine, or None where they can."""
 

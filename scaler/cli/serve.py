@@ -90,7 +90,7 @@ def serve(
     listen: Annotated[str, _option("Listening", "--listen", "For gRPC.", metavar="HOST:PORT")] = "[::]:9090",
     http_listen: Annotated[
         str,
-        _option("Listening", "--http-listen", "For probes and the scaler's own metrics.", metavar="HOST:PORT"),
+        _option("Listening", "--http-listen", "For the live page, probes and own metrics.", metavar="HOST:PORT"),
     ] = "[::]:8080",
     tls_cert: Annotated[
         Path | None,
@@ -100,6 +100,10 @@ def serve(
     client_ca: Annotated[
         Path | None,
         _option("Listening", "--client-ca", "Mutual TLS: let in only clients that this CA signed.", file=True),
+    ] = None,
+    page_token_file: Annotated[
+        Path | None,
+        _option("Listening", "--page-token-file", "Token that the live page asks for; may change.", file=True),
     ] = None,
     kubeconfig: Annotated[
         Path | None,
@@ -187,7 +191,10 @@ def serve(
     try:
         plan = Plan(
             ports=Ports(
-                _parsed("--listen", Address.parse, listen), _parsed("--http-listen", Address.parse, http_listen), tls
+                _parsed("--listen", Address.parse, listen),
+                _parsed("--http-listen", Address.parse, http_listen),
+                tls,
+                page_token_file,
             ),
             kubeconfig=kubeconfig,
             namespaces=tuple(_words(namespaces)),

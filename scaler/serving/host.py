@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from scaler.serving.address import Address
 from scaler.serving.http import HttpSide
 from scaler.serving.metrics import RpcMetrics, TargetMetrics
+from scaler.serving.page import Page
 from scaler.serving.server import Server
 from scaler.serving.tls import Certificates, TlsFiles
 from scaler.targets import Targets
@@ -43,12 +45,15 @@ class Ports:
     http: Address
     tls: TlsFiles | None = None
     """For the gRPC port; the HTTP port is plain, as probes and Prometheus expect it."""
+    page_token: Path | None = None
+    """A file with the token that the live page asks for; None lets everyone look who reaches the HTTP port."""
 
 
 class Host:
     """Runs targets and answers for them, between `async with`'s start and end."""
 
     def __init__(self, targets: Targets, ports: Ports) -> None:
+        """Raises OSError when the page's token cannot be read."""
         self._targets = targets
         self._ports = ports
         self.registry = CollectorRegistry()
@@ -58,6 +63,7 @@ class Host:
         self._certificates: Certificates | None = None
         self._server = Server(targets, self._rpc_metrics)
         self._http = HttpSide(self.registry, lambda: self._not_ready)
+        Page(targets, lambda: self._not_ready, ports.page_token).add_to(self._http.app)
         self._not_ready = "starting"
         self._ticking: asyncio.Task[None] | None = None
         self.grpc_address, self.http_address = ports.grpc, ports.http

@@ -1,4 +1,4 @@
-"""The HTTP side: the scaler's own metrics for Prometheus, and the answers to the kubelet's probes."""
+"""The HTTP side: the scaler's own metrics for Prometheus, answers to the kubelet's probes, room for the page."""
 
 from __future__ import annotations
 

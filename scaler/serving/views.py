@@ -29,6 +29,7 @@ def explanation(target: Target, record: Record) -> View:
             "arrives_at": decision.emission.arrives_at,
             "note": decision.emission.note,
         },
+        "why": decision.reason,
         "last_change": record.last_change,
         "last_change_time": record.last_change_time,
         "demand": dict(decision.demand),

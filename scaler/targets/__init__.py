@@ -9,7 +9,7 @@ from scaler.targets.record import PodRecord, Record
 from scaler.targets.settings import DEFAULT_MAXIMUM, FROM_ENV, KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
 from scaler.targets.target import GpuUse, Observer, Outcomes, Stale, Target, TargetState, World
 from scaler.targets.targets import Invalid, Targets
-from scaler.targets.trail import Points
+from scaler.targets.trail import Points, joined, points_of
 
 __all__ = [
     "DEFAULT_MAXIMUM",
@@ -33,7 +33,9 @@ __all__ = [
     "TriggerSettings",
     "World",
     "configuration",
+    "joined",
     "parse_trigger",
+    "points_of",
     "story",
     "trigger_id",
 ]

@@ -40,10 +40,9 @@ class Archive:
         self._packed.append(_Packed(record.time, packer.compress(pickled) + packer.flush(), self._head_packed))
 
     def before(self, time: float) -> Iterator[Record]:
-        """Unpack the records older than `time` (Unix seconds), oldest first."""
-        for packed in tuple(self._packed):  # ticks go on while somebody reads
-            if packed.time < time:
-                yield _unpack(packed)
+        """Unpack the records older than `time` (Unix seconds), oldest first; in any thread, while ticks go on."""
+        older = [packed for packed in self._packed if packed.time < time]
+        return map(_unpack, older)
 
     def at(self, time: float) -> Record | None:
         """Unpack the newest record that is not after `time`, None when all are."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from scaler.targets.archive import Archive
 from scaler.targets.record import Record
-from scaler.targets.trail import Points, Trail, joined, points
+from scaler.targets.trail import Points, Trail
 
-_RECENT = 6
+_RECENT = 3
 _MOMENT_S = 20.0
 _MOMENTS = 240
 """Changes of the count, and beside them one tick each `_MOMENT_S`: an hour, when the count changes once a minute."""
@@ -58,8 +58,9 @@ class History:
         return self._archive.at(time) or self._archive.oldest
 
     def points(self, after: float = -math.inf) -> Points:
-        """Return the numbers after `after` (Unix seconds): of all late ticks, before them of those kept whole."""
-        trail = self._trail.after(after)
-        if after > -math.inf or not trail.times:
-            return trail
-        return joined(points(self._archive.before(trail.times[0])), trail)
+        """Return the numbers of the late ticks, those after `after` (Unix seconds); cheap."""
+        return self._trail.after(after)
+
+    def older(self) -> Iterator[Record]:
+        """Give what is kept whole from before the late ticks; takes a while, and may be left to another thread."""
+        return self._archive.before(self._trail.oldest)

@@ -75,6 +75,13 @@ class Trail:
         self._next = (i + 1) % len(self._times)
         self._full = self._full or self._next == 0
 
+    @property
+    def oldest(self) -> float:
+        """The time of the oldest tick (Unix seconds); -inf while there is none."""
+        if not self._full and self._next == 0:
+            return -math.inf
+        return self._times[self._next if self._full else 0]
+
     def after(self, time: float) -> Points:
         """Return the ticks after `time` (Unix seconds)."""
         order = [*range(self._next, len(self._times))] if self._full else []
@@ -85,7 +92,7 @@ class Trail:
         )
 
 
-def points(records: Iterable[Record]) -> Points:
+def points_of(records: Iterable[Record]) -> Points:
     """Return the numbers of whole records."""
     found = Points()
     for record in records:

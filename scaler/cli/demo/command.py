@@ -103,6 +103,7 @@ async def _play(scenario: Scenario, speed: float, preset: str, out: Console, liv
         keda_loop = asyncio.create_task(keda.run())
         target = targets.find(NAMESPACE, NAME, metadata)
         await target.first_decision(10.0)
+        out.print(f"live page:   http://{host.http_address}/", highlight=False)
         out.print(f"look closer: vllm-scaler explain {NAMESPACE}/{NAME} --server {host.grpc_address}", highlight=False)
         screen = stack.enter_context(Live(console=out, refresh_per_second=4)) if live else None
         requested, said = deployment.requested, ""

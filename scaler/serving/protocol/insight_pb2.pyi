@@ -550,6 +550,7 @@ class Explanation(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     STORY_FIELD_NUMBER: _builtins.int
     START_UP_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     name: _builtins.str
     trigger: _builtins.str
@@ -564,6 +565,8 @@ class Explanation(_message.Message):
     last_change_time: _builtins.float
     story: _builtins.str
     """All of it as a short story."""
+    why: _builtins.str
+    """The rule that set `desired` at this decision, `RULE: TEXT`."""
     @_builtins.property
     def replicas(self) -> Global___Replicas: ...
     @_builtins.property
@@ -607,10 +610,11 @@ class Explanation(_message.Message):
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         story: _builtins.str = ...,
         start_up: Global___StartUp | None = ...,
+        why: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["emission", b"emission", "load", b"load", "replicas", b"replicas", "start_up", b"start_up"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "emission", b"emission", "last_change", b"last_change", "last_change_time", b"last_change_time", "load", b"load", "name", b"name", "namespace", b"namespace", "pods", b"pods", "policy", b"policy", "reason", b"reason", "replicas", b"replicas", "start_up", b"start_up", "state", b"state", "steps", b"steps", "story", b"story", "time", b"time", "trigger", b"trigger", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "emission", b"emission", "last_change", b"last_change", "last_change_time", b"last_change_time", "load", b"load", "name", b"name", "namespace", b"namespace", "pods", b"pods", "policy", b"policy", "reason", b"reason", "replicas", b"replicas", "start_up", b"start_up", "state", b"state", "steps", b"steps", "story", b"story", "time", b"time", "trigger", b"trigger", "warnings", b"warnings", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
