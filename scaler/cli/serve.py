@@ -33,7 +33,7 @@ from scaler.cluster.scaled_objects import OwnAddresses
 from scaler.serving.address import Address
 from scaler.serving.announcements import Announcer
 from scaler.serving.direct import DirectDelivery
-from scaler.serving.host import Host, Ports, calm_collector
+from scaler.serving.host import STANDBY, Host, Ports, calm_collector
 from scaler.serving.pod_loads import pod_loads
 from scaler.serving.silence import Silence
 from scaler.serving.tls import TlsError, TlsFiles
@@ -49,6 +49,13 @@ from scaler.targets.target import Outcomes
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+SIGHT_S = 3.0
+"""How long the first look at the cluster may take before it is worth a warning."""
+REMEDY = (
+    "see that this is the right cluster (--kubeconfig, KUBECONFIG), that its API server is up, and that no firewall or "
+    "NetworkPolicy keeps this process from it; until it answers, this scaler is not ready"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +263,11 @@ async def _run_in_cluster(
     """Watch the cluster, and lead at once or while the lease is held."""
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     changed = asyncio.Event()
-    election = plan.lease and Election(
-        client, client.namespace, plan.lease, identity, on_started=changed.set, on_stopped=changed.set
-    )
+    election = None
+    if plan.lease:
+        election = Election(
+            client, client.namespace, plan.lease, identity, on_started=changed.set, on_stopped=changed.set
+        )
     events = EventRecorder(client, identity)
 
     def leads() -> bool:
@@ -283,18 +292,39 @@ async def _run_in_cluster(
         bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces)
         tasks.append(_started(stack, bridge.run()))
     if election:
-        tasks += [_started(stack, election.run()), _started(stack, _follow(election, changed, host, show))]
-    else:
-        await host.lead()
+        tasks.append(_started(stack, election.run()))
+    tasks.append(_started(stack, _answer(_seen(discovery, client.server, host), election, changed, host, show)))
     await host.wait(stop, *tasks)
 
 
-async def _follow(election: Election, changed: asyncio.Event, host: Host, show: Callable[[], None]) -> None:
-    """Lead while the election says so, and then say what was found while another led."""
+async def _seen(discovery: KubernetesDiscovery, server: str, host: Host) -> None:
+    """Wait for the first sight of the cluster, and say what to look at where it does not come soon."""
+    host.wait_for(f"the cluster at {server} has not been seen yet")
+    try:
+        async with asyncio.timeout(SIGHT_S):
+            await discovery.listed.wait()
+    except TimeoutError:
+        log.warning("the cluster does not answer", server=server, remedy=REMEDY)
+        await discovery.listed.wait()
+        log.info("the cluster answers", server=server)
+    host.wait_for(STANDBY)
+
+
+async def _answer(
+    seen: Coroutine[None, None, None],
+    election: Election | None,
+    changed: asyncio.Event,
+    host: Host,
+    show: Callable[[], None],
+) -> None:
+    """Once the cluster was seen, lead; with an election while it says so, and say what was found while another led."""
+    await seen
+    if election is None:
+        await host.lead()
     while True:
         await changed.wait()
         changed.clear()
-        if election.is_leader:
+        if election is not None and election.is_leader:
             await host.lead()
             show()
         else:

@@ -50,6 +50,11 @@ class ApiClient:
         return cls(kubeconfig, await Connection.open(kubeconfig))
 
     @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._connection.server
+
+    @property
     def namespace(self) -> str:
         """The pod's own namespace, or that of the kubeconfig's context."""
         return self._connection.namespace

@@ -57,6 +57,8 @@ class KubernetesDiscovery:
         namespaces: Collection[str] = (),
         on_change: Callable[[], None] | None = None,
     ) -> None:
+        self.listed = asyncio.Event()
+        """Set once the ScaledObjects that were there at the start have been seen or refused."""
         self.synced = asyncio.Event()
         """Set once everything that was there at the start has been seen or refused."""
         self._client = client
@@ -133,6 +135,7 @@ class KubernetesDiscovery:
                 group.create_task(reflector.run())
             for reflector in self._scaled_objects.values():
                 await reflector.settled.wait()
+            self.listed.set()
             for entry in list(self._entries.values()):
                 await self._settled(entry)
             self.synced.set()

@@ -208,7 +208,8 @@ class Reflector(Generic[T]):
         # A version that the server does not know, be it too old or, after a restored backup, too new.
         if error.status == EXPIRED or "Too large resource version" in str(error):
             self._version = None
-        elif str(error) != self.error and (self._failures or error.status):  # one broken connection is no news
+        elif str(error) != self.error and (self._failures or error.status or not self.synced.is_set()):
+            # Of a view that stood, one broken connection is no news.
             log.warning("the cluster is not seen", error=str(error))
         self.error = str(error)
         timing = self._timing

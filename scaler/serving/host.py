@@ -85,6 +85,10 @@ class Host:
         log.info("listening", grpc=str(self.grpc_address), http=str(self.http_address), tls=tls)
         return self
 
+    def wait_for(self, what: str) -> None:
+        """Have probes told what is waited for, until it leads or stands by."""
+        self._not_ready = what
+
     async def lead(self) -> None:
         """Be the replica that KEDA asks: ready for probes, SERVING for health checks."""
         self._not_ready = ""

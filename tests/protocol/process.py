@@ -27,6 +27,11 @@ class Process:
     grpc: str
     http: str
 
+    async def says(self, event: str) -> dict[str, Any]:
+        """The next line of its log with this event."""
+        assert self.process.stderr is not None
+        return await asyncio.wait_for(_line(self.process.stderr, event), PATIENCE_S)
+
     async def end(self) -> int:
         """Its exit status."""
         return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
@@ -60,7 +65,7 @@ async def served(*options: str) -> AsyncIterator[Process]:
 
 
 async def _line(stream: asyncio.StreamReader, event: str) -> dict[str, Any]:
-    """The first line of the log with this event."""
+    """The next line of the log with this event."""
     said = []
     while text := await stream.readline():
         said.append(text.decode())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
+import aiohttp
 import grpc
 import pytest
 from aiohttp import web
@@ -71,6 +74,26 @@ async def test_endpoints_outside_what_is_allowed_are_refused(pod: VllmPod) -> No
         assert "127.0.0.1" in text
 
 
+async def test_a_cluster_that_does_not_answer_is_told_soon_with_its_address_and_the_scaler_is_not_ready(
+    tmp_path: Path,
+) -> None:
+    server = await asyncio.start_server(_say_nothing, "127.0.0.1", 0)
+    address = "http://{}:{}".format(*server.sockets[0].getsockname())
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(_config(address)))
+    async with (
+        server,
+        served("--kubeconfig", str(kubeconfig)) as process,
+        aiohttp.ClientSession(f"http://{process.http}") as http,
+    ):
+        said = await process.says("the cluster does not answer")
+        assert said["server"] == address
+        assert "--kubeconfig" in said["remedy"]
+        async with http.get("/readyz") as ready, http.get("/healthz") as alive:
+            assert (ready.status, alive.status) == (503, 200)
+            assert address in await ready.text()
+
+
 async def test_sigterm_ends_streams_with_ok_and_the_process_with_zero(pod: VllmPod) -> None:
     pod.running = 1
     metadata = {**POLICY, "endpoints": f"127.0.0.1:{pod.port}"}
@@ -128,6 +151,22 @@ async def test_a_port_in_use_is_told_in_one_line_of_our_own(pod: VllmPod) -> Non
     (line,) = [line for line in said.decode().splitlines() if not line.startswith("{")]
     assert process.returncode == 1
     assert f"cannot listen on 127.0.0.1:{pod.port} for gRPC: the port is in use" in line
+
+
+async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take a connection and whatever comes by it, as a server does that hangs."""
+    await reader.read()
+    writer.close()
+
+
+def _config(server: str) -> dict[str, object]:
+    """A kubeconfig, as JSON, which is YAML too."""
+    return {
+        "clusters": [{"name": "far", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "secret"}}],
+        "contexts": [{"name": "far", "context": {"cluster": "far", "user": "me"}}],
+        "current-context": "far",
+    }
 
 
 async def _is(keda: Keda, replicas: int) -> bool:
