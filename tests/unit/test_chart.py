@@ -394,3 +394,15 @@ def test_notes_say_what_comes_next() -> None:
     assert "vllm-scaler lint" in notes
     assert "enableTLS" not in notes
     assert 'enableTLS: "true"' in helm(*words, values="tls: {secretName: t}").stdout
+    leader = "kubectl -n keda wait deployment/vllm-scaler --for=jsonpath='{.status.readyReplicas}'=1"
+    assert leader not in notes
+    assert leader in helm(*words, values="{replicaCount: 2, leaderElection: {enabled: true}}").stdout
+
+
+def test_a_standby_that_is_never_ready_is_no_failed_roll_out() -> None:
+    def deadline(values: str) -> int | None:
+        found: int | None = only("Deployment", values)["spec"].get("progressDeadlineSeconds")
+        return found
+
+    assert deadline("{}") is None
+    assert deadline("{replicaCount: 2, leaderElection: {enabled: true}}") == 2**31 - 1
