@@ -21,9 +21,10 @@ FIRST_DECISION_S = 2.0
 
 REPEAT_S = 5.0
 REPEAT_AT_ZERO_S = 1.0
+REPEAT_ABOVE_A_MINIMUM_S = 60.0
 """How often StreamIsActive repeats `true`. KEDA drops an activation that comes before its own first poll, so it is
 repeated; at zero replicas sooner, because a user waits there, and otherwise seldom, because each one makes KEDA
-write the ScaledObject's status."""
+write the ScaledObject's status: most seldom where KEDA has no zero to go to, so that it moves nothing."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -108,11 +109,13 @@ async def activity(target: Target) -> AsyncIterator[bool]:
             if active != said or (active and clock() >= due):
                 yield active
                 said = active
-                due = clock() + (REPEAT_AT_ZERO_S if _at_zero(target) else REPEAT_S)
+                due = clock() + _repeat_s(target)
         with suppress(TimeoutError):
             async with asyncio.timeout(REPEAT_AT_ZERO_S):
                 seen = await target.next_record(seen)
 
 
-def _at_zero(target: Target) -> bool:
-    return target.latest is not None and target.latest.observation.replicas.requested == 0
+def _repeat_s(target: Target) -> float:
+    if target.latest is not None and target.latest.observation.replicas.requested == 0:
+        return REPEAT_AT_ZERO_S
+    return REPEAT_S if target.may_be_idled else REPEAT_ABOVE_A_MINIMUM_S

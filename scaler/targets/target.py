@@ -169,6 +169,7 @@ class Target:
         if age > self.settings.staleness_s:
             self._failure = ": ".join((f"the cluster was last seen {age:.0f}s ago", *workload.warnings[-1:]))
             return
+        self.may_be_idled = workload.may_be_idled
         self._start_up.see(workload.pods)
         outcomes = await self._sample(workload)
         now, utc = world.clock.monotonic(), world.clock.utc()
@@ -198,7 +199,7 @@ class Target:
         else:
             pod, reason = next(iter(observation.load.unknown.items()))
             self._failure = f"no pod can be read; {pod}: {reason}"
-            if workload.may_be_idled:
+            if self.may_be_idled:
                 self._held_at = now
         self._ticked.set()
         self._ticked = asyncio.Event()

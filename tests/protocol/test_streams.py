@@ -40,6 +40,15 @@ async def test_true_is_repeated_while_active_because_keda_may_have_dropped_the_f
     assert [await _next(stream) for _ in range(4)] == [True] * 4
 
 
+async def test_where_keda_has_no_zero_to_go_to_true_is_not_repeated_every_few_seconds(fleet: Fleet, keda: Keda) -> None:
+    fleet.minimum, fleet.waiting = 1, 1
+    await keda.value()
+    stream = keda.stub.StreamIsActive(keda.ref)
+    assert await _next(stream) is True
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(stream.read(), 1.0)  # ten ticks, and three times the interval elsewhere
+
+
 async def test_edges_are_told_as_they_come(fleet: Fleet, keda: Keda) -> None:
     stream = keda.stub.StreamIsActive(keda.ref)
     assert await _next(stream) is False
