@@ -16,7 +16,7 @@ from benchmarks.policies.playing import Job, play
 from benchmarks.policies.scenes import TRACES, Scene
 from scaler.backtest.scores import Numbers
 
-_NOT_PLAYED = frozenset({"name", "what", "fixed", "start_ups_s", "usual_start_up_s", "seen", "varies", "jumps"})
+_NOT_PLAYED = frozenset({"name", "what", "fixed", "start_ups_s", "usual_start_up_s", "seen", "jumps"})
 """What a scene says about tables, not about a run."""
 
 

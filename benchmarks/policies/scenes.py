@@ -6,22 +6,27 @@ anew for each seed: some seeds are tuned on, others judged on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from inference.simulated import PROFILES, Request
 from scaler.backtest.deployment import PodLuck
 from scaler.backtest.plant import Plant
 from scaler.backtest.traces import Trace, find
+from scaler.backtest.work import columns, decode_s, prefill_s
 
 TRACES = Path(__file__).with_name("traces")
 VERDICT_SEEDS = tuple(range(1, 9))
 """Nothing is ever tuned on these."""
 TUNING_SEEDS = tuple(range(101, 109))
 START_UPS_S = (10.0, 60.0, 120.0, 180.0, 300.0)
+_SWING_S = 300.0
 AT_REST_S = 30.0
 """The start-up that 180 s are compared with, to find a cliff."""
 
@@ -51,8 +56,6 @@ class Scene:
     """The one at which everybody is judged on all verdict seeds."""
     seen: bool = True
     """Whether our own policy was worked on with its tuning part; one that is not was kept for the verdict."""
-    varies: bool = True
-    """Whether the load varies by two times or more, so that somebody who scales should beat any fixed count."""
     jumps: bool = False
     """Whether the load jumps, so that who does not know the future is late by a start-up."""
     pulse_s: float | None = None
@@ -92,6 +95,17 @@ def _traffic(scene: Scene, part: Part) -> Trace:
 def requests(scene: Scene, part: Part, seed: int) -> Sequence[Request]:
     """Return the requests of a run in order of arrival."""
     return scene.traffic(part).requests(seed)
+
+
+@cache
+def swing(scene: Scene) -> float:
+    """Return how many times the work of the calmest five minutes the busiest bring, in engine time."""
+    profile, all_requests = PROFILES[scene.profile], requests(scene, "verdict", VERDICT_SEEDS[0])
+    arrival, prompt, cached, output = columns(all_requests)
+    work = prefill_s(profile, prompt - cached, cached) + decode_s(profile, output, prompt + output / 2)
+    edges = np.arange(0.0, scene.traffic("verdict").duration_s, _SWING_S)
+    sums, _ = np.histogram(arrival, edges, weights=work)
+    return float(sums.max() / sums.min()) if sums.min() > 0 else math.inf
 
 
 _AZURE_CODE, _AZURE_CHAT = "AzureLLMInferenceTrace_code.csv.gz", "AzureLLMInferenceTrace_conv.csv.gz"
@@ -157,7 +171,6 @@ _ALL = (
         initial=6,
         fixed=(4, 5, 6, 7, 8, 10, 12, 16),
         length_s=1200.0,
-        varies=False,
     ),
     Scene(
         "cold-start",
@@ -169,7 +182,6 @@ _ALL = (
         initial=2,
         fixed=(4, 5, 6, 7, 8, 10, 12, 16),
         length_s=1200.0,
-        varies=False,
     ),
     Scene(
         "wave",

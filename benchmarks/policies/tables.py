@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from benchmarks.policies import verdict
 from benchmarks.policies.contestants import ADAPTIVE, label
 from benchmarks.policies.grid import Place, Standing, Standings
-from benchmarks.policies.scenes import Scene
+from benchmarks.policies.scenes import Scene, swing
 from scaler.backtest.scores import Numbers
 
 
@@ -88,7 +88,7 @@ def overview(scene: Scene, standings: Standings) -> Table:
     cells = {(label(each.contestant), place): _at(each) for place in places for each in standings[place]}
     rows = [(name, *(cells.get((name, place), "–") for place in places)) for name in names]
     return Table(
-        f"{_marked(scene)}: {scene.what}",
+        f"{_marked(scene)}: {scene.what}; the load varies {swing(scene):.1f} times",
         ("attainment of both objectives, % @ average replicas", *(f"{place.start_up_s:g} s" for place in places)),
         rows,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 
 from benchmarks.policies.contestants import TUNED, with_settings
 from benchmarks.policies.playing import Job
@@ -47,7 +48,7 @@ CANDIDATES: Mapping[str, Sequence[Settings]] = {
 """What is tried of each rival: its one or two main numbers, around its authors' values."""
 
 
-def tune(play: Callable[[Sequence[Job]], Work], scenes: Iterable[Scene] = SCENES.values()) -> dict[str, object]:
+def tune(play: Callable[[Sequence[Job]], Work], scenes: Iterable[Scene]) -> dict[str, object]:
     """Search, and return scene → start-up → rival → settings."""
     wanted = [
         Job(scene, "tuning", START_UP_S, text, seed) for scene in scenes for text in _texts(scene) for seed in SEEDS
@@ -56,9 +57,11 @@ def tune(play: Callable[[Sequence[Job]], Work], scenes: Iterable[Scene] = SCENES
     return {scene.name: {f"{START_UP_S:g}": _best(scene, work)} for scene in scenes}
 
 
-def write(found: Mapping[str, object]) -> None:
-    """Write what was found to the file that is committed."""
-    TUNED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+def write(found: Mapping[str, object], path: Path = TUNED) -> None:
+    """Put what was found into the file that is committed; other scenes in it stay."""
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    together = {**kept, **found}
+    path.write_text(json.dumps({n: together[n] for n in SCENES if n in together}, indent=1) + "\n", encoding="utf-8")
 
 
 def _texts(scene: Scene) -> list[str]:

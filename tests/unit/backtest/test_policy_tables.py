@@ -230,6 +230,14 @@ def test_an_owner_takes_the_cheapest_setting_that_attains_enough(
     assert tuning.choose([({"n": n}, attained, cost) for n, attained, cost in tried], 1.0) == {"n": chosen}
 
 
+def test_a_search_of_one_scene_leaves_the_others_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "tuned.json"
+    tuning.write({"wave": {"120": {"knative": {"target": 16}}}}, path)
+    tuning.write({"pulse": {"120": {"knative": {"target": 6}}}}, path)
+    found = json.loads(path.read_text())
+    assert {scene: values["120"]["knative"]["target"] for scene, values in found.items()} == {"wave": 16, "pulse": 6}
+
+
 # Runs and their cache
 
 
