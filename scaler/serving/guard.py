@@ -27,6 +27,11 @@ STREAM_LIFE_S = 30 * 60.0
 """After this long a stream ends with OK, and KEDA opens it anew. Were it ended by the connection's own end, KEDA
 would take that for a failure and stay away for up to a minute."""
 
+QUIET_S = 0.01
+QUIET_AT_MOST_S = 1.0
+"""A server stops when no call has come for so long, or at last after the second: gRPC cancels what has arrived and is
+not taken up yet when it stops, and KEDA would take that for a failure."""
+
 LONGEST_MESSAGE = 2000
 """Bytes of a status message: it travels in the trailers, up to three times as long, and peers bound those at 8 KB."""
 
@@ -42,6 +47,17 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
         self._stopping = stopping
         self._deadline_s = deadline_s
         self._guarded: dict[str, Handler] = {}
+        self._arrived_at = float("-inf")
+        """When the last call came, on the loop's clock."""
+
+    async def quiet(self) -> None:
+        """Wait until no call comes for a moment."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + QUIET_AT_MOST_S
+        while True:
+            await asyncio.sleep(QUIET_S)
+            if clock() - self._arrived_at >= QUIET_S or clock() > end:
+                return
 
     async def intercept_service(
         self,
@@ -49,6 +65,7 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic on
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
         """The method's guarded handler; None, which answers UNIMPLEMENTED, for one that no service has."""
+        self._arrived_at = asyncio.get_running_loop().time()
         method = handler_call_details.method
         if method not in self._guarded:
             handler = await continuation(handler_call_details)

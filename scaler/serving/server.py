@@ -53,7 +53,8 @@ class Server:
 
     def __init__(self, targets: Targets, metrics: RpcMetrics) -> None:
         self._stopping = asyncio.Event()
-        self._server = grpc.aio.server(interceptors=[Guard(metrics, self._stopping)], options=OPTIONS)
+        self._guard = Guard(metrics, self._stopping)
+        self._server = grpc.aio.server(interceptors=[self._guard], options=OPTIONS)
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # missing in the stub
         add_ExternalScalerServicer_to_server(ExternalScaler(targets), self._server)
         add_InsightServicer_to_server(Insight(targets), self._server)
@@ -82,7 +83,8 @@ class Server:
             await self._health.set(service, status)
 
     async def stop(self) -> None:
-        """NOT_SERVING, streams end with OK, unary calls finish, then the port closes."""
+        """NOT_SERVING, streams end with OK, unary calls that have arrived are answered, then the port closes."""
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
+        await self._guard.quiet()
         await self._server.stop(STOP_S)

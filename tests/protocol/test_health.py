@@ -10,6 +10,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from scaler.serving import guard
 from scaler.serving.host import Host, Ports
 from scaler.serving.server import SERVICES
 from scaler.targets import Targets, World
@@ -17,6 +18,24 @@ from tests.protocol.world import LOOPBACK, PATIENCE_S, Fleet, Keda, hosted, unti
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def test_calls_that_arrive_as_the_server_stops_are_answered(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "QUIET_S", 0.5)
+    monkeypatch.setattr(guard, "QUIET_AT_MOST_S", PATIENCE_S)
+    server = contextlib.AsyncExitStack()
+    host = await server.enter_async_context(hosted(fleet))
+    async with grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+        keda = Keda(channel)
+        await keda.metric()
+        calls = [keda.stub.IsActive(keda.ref) for _ in range(300)]
+        await calls[0]  # the others came with it
+        stopping = asyncio.create_task(server.aclose())
+        codes = {await asyncio.wait_for(call.code(), PATIENCE_S) for call in calls}
+        await stopping
+    assert codes == {grpc.StatusCode.OK}
 
 
 async def test_a_standby_is_not_serving_until_it_leads(fleet: Fleet) -> None:
