@@ -25,6 +25,7 @@ import benchmarks
 import benchmarks.cluster
 from benchmarks import Row
 from tests.cluster import toolchain
+from tests.cluster.programs import ProgramError
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PARTS = "Parts of the scaler"
@@ -65,7 +66,10 @@ def _on_cluster(name: str, module: str) -> bool:
     if reason := toolchain.missing():
         sys.exit(f"{name}: {reason}")
     load = os.getloadavg()[0]
-    rows = _rows(module)
+    try:
+        rows = _rows(module)
+    except (toolchain.ToolchainError, ProgramError, TimeoutError) as error:
+        sys.exit(f"{name}: {error}")
     title, _, explanation = (import_module(module).__doc__ or name).partition("\n\n")
     measured = f"`make bench ARGS={name}` measured this on {_when()}: {machine()}; load before: {load:.1f}."
     _write(title, measured, rows, explanation)
@@ -115,4 +119,7 @@ def _write(title: str, measured: str, rows: Iterable[Row], explanation: str = ""
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("stopped")
