@@ -1,12 +1,14 @@
 """A fleet of simulated pods behind a router, in simulated time: no clock and no sockets.
 
 A pod starts for a while, serves, drains when it is told to go, and is gone. The router sends each request of the
-traffic to the ready pod with the fewest requests in it, at the moment at which it arrives.
+traffic to the ready pod with the fewest requests in it, at the moment at which it arrives; a share of them, where so
+asked, to any ready pod.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,6 +79,7 @@ class Fleet:
         profile: Profile = TIME_BOUND,
         start_up_s: float = 0.0,
         grace_s: float = 120.0,
+        blind_share: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.profile = profile
@@ -84,12 +87,15 @@ class Fleet:
         """From the creation of a pod to its being ready, unless `add` is told another time."""
         self.grace_s = grace_s
         """The longest that a pod may drain."""
+        self.blind_share = blind_share
+        """Share of the requests that go to any ready pod, however full: sessions, or a router that knows too little."""
         self.now = 0.0
         self._traffic = iter(traffic)
         self._next = self._draw()
         self._pods: dict[str, Pod] = {}
         self._made = 0
         self._seed = seed
+        self._chance = random.Random(seed)
         self._outcomes: list[Outcome] = []
 
     @property
@@ -219,7 +225,10 @@ class Fleet:
         if not ready:
             self._outcomes.append(Outcome(request, Verdict.REFUSED, self.now))
             return
-        pod = min(ready, key=lambda pod: pod.engine.outstanding)
+        if self.blind_share and self._chance.random() < self.blind_share:
+            pod = self._chance.choice(ready)
+        else:
+            pod = min(ready, key=lambda pod: pod.engine.outstanding)
         try:
             pod.engine.submit(request, self.now)
         except ValueError:

@@ -27,6 +27,8 @@ class PodLuck:
     slow_share: float = 0.0
     """Share of new pods whose steps take `slow_factor` as long."""
     slow_factor: float = 2.0
+    slow_first: int = 0
+    """So many of the first pods are slow in any case."""
 
     def __post_init__(self) -> None:
         for key in ("crash_share", "slow_share"):
@@ -45,6 +47,8 @@ class Replica:
     start_up_s: float
     """From being placed to being ready; infinite for one that crashes again and again."""
     profile: Profile
+    revision: int = 0
+    """Which of the Deployment's templates it was made from."""
     scheduled: float | None = None
     """When it got its node, and its GPU began to cost."""
     gone: float | None = None
@@ -90,6 +94,7 @@ class Deployment:
         self._luck = luck
         self._seed = seed
         self._live: list[Replica] = []
+        self._revision = 0
 
     def __iter__(self) -> Iterator[Replica]:
         """Give the pods that are not gone, oldest first."""
@@ -122,16 +127,50 @@ class Deployment:
     def scale(self, replicas: int, now: float) -> None:
         """Set `spec.replicas`. Pods that are not placed go first, then those not ready, then the newest."""
         self.requested = replicas
-        staying = [replica for replica in self._live if not replica.told_to_go]
+        staying = self._staying()
         for _ in range(replicas - len(staying)):
             self._create(now)
+        most = replicas + (self._surge if self._outdated() else 0)
         order = ("pending", "starting", "ready")
         leaving = sorted(staying, key=lambda replica: (order.index(replica.phase), -replica.number))
-        for replica in leaving[: max(0, len(staying) - replicas)]:
-            replica.told_to_go = True
-            if replica.pod is not None:
-                self._fleet.drain(replica.name, now)
+        for replica in leaving[: max(0, len(staying) - most)]:
+            self._tell_to_go(replica, now)
         self.settle(now)
+
+    def roll(self) -> None:
+        """Begin a rolling update: from now on, `settle` replaces every pod that there is."""
+        self._revision += 1
+
+    def _roll_on(self, now: float) -> None:
+        """Replace pods as `maxSurge` and `maxUnavailable` of 25 % allow, the defaults of Kubernetes."""
+        staying, outdated = self._staying(), self._outdated()
+        room = self.requested + self._surge - len(staying)
+        for _ in range(min(room, self.requested - len(staying) + len(outdated))):
+            self._create(now)
+        spare = sum(replica.phase == "ready" for replica in staying) - self.requested + self.requested // 4
+        for replica in outdated:
+            if replica.phase == "ready":
+                spare -= 1
+                if spare < 0:
+                    break
+            self._tell_to_go(replica, now)
+
+    @property
+    def _surge(self) -> int:
+        return math.ceil(self.requested / 4)
+
+    def _staying(self) -> list[Replica]:
+        return [replica for replica in self._live if not replica.told_to_go]
+
+    def _outdated(self) -> list[Replica]:
+        """Return the pods that an update has yet to replace: those that do not serve first, then the oldest."""
+        outdated = [replica for replica in self._staying() if replica.revision < self._revision]
+        return sorted(outdated, key=lambda replica: replica.phase == "ready")
+
+    def _tell_to_go(self, replica: Replica, now: float) -> None:
+        replica.told_to_go = True
+        if replica.pod is not None:
+            self._fleet.drain(replica.name, now)
 
     def settle(self, now: float) -> None:
         """Note who is gone, and place who waits for a node."""
@@ -142,6 +181,8 @@ class Deployment:
             elif replica.pod is None and replica.told_to_go:
                 replica.gone = now
         self._live = [replica for replica in self._live if replica.gone is None]
+        if self._outdated():
+            self._roll_on(now)
         pending = [replica for replica in self._live if replica.pod is None]
         self._nodes.settle(len(pending), now)
         for replica in pending:
@@ -159,9 +200,9 @@ class Deployment:
         start_up_s = self._luck.start_up_s * chance.lognormvariate(0.0, self._luck.spread)
         crashes, slow = chance.random() < self._luck.crash_share, chance.random() < self._luck.slow_share
         profile = self._fleet.profile
-        if slow:
+        if slow or number < self._luck.slow_first:
             profile = _slowed(profile, self._luck.slow_factor)
-        replica = Replica(number, now, math.inf if crashes else start_up_s, profile)
+        replica = Replica(number, now, math.inf if crashes else start_up_s, profile, self._revision)
         self.all.append(replica)
         self._live.append(replica)
 

@@ -8,6 +8,7 @@ every contender.
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,10 +18,11 @@ from inference.simulated import MEMORY_BOUND, Fleet, Outcome, PodState, Profile,
 from scaler.backtest.contender import Contender, Gateway, Maker, Seen, SeenPod, Setup, Want
 from scaler.backtest.deployment import Deployment, PodLuck, Replica
 from scaler.backtest.nodes import NodePool, Nodes
-from scaler.backtest.samples import sample
+from scaler.backtest.sight import Reader, Sight
 from scaler.cluster.model import Phase, Pod
 from scaler.exposition.sample import Sample
 from scaler.policy import Limits, Observation
+from scaler.sources.source import Unknown
 from scaler.targets.load import LoadMeter
 from scaler.targets.start_up import StartUpMeter
 
@@ -92,6 +94,12 @@ class Plant:
     profile: Profile = MEMORY_BOUND
     grace_s: float = 120.0
     """The longest that a pod may drain."""
+    sight: Sight = field(default_factory=Sight)
+    """How well pods can be read."""
+    blind_share: float = 0.0
+    """Share of the requests that the router sends to any ready pod, however full it is."""
+    deploy: float | None = None
+    """Share of the run after which a rolling update replaces all pods; None: there is none."""
     ttft_slo_s: float = 3.0
     tpot_slo_s: float = 0.1
 
@@ -133,7 +141,7 @@ class _Game:
         chance = random.Random(seed)
         self._plant = plant
         self._contender = contender
-        self._fleet = Fleet(profile=plant.profile, grace_s=plant.grace_s, seed=seed)
+        self._fleet = Fleet(profile=plant.profile, grace_s=plant.grace_s, blind_share=plant.blind_share, seed=seed)
         self._deployment = Deployment(self._fleet, Nodes(plant.nodes, random.Random(seed)), plant.luck, seed=seed)
         self._hpa = contender.hpa(max(1, plant.minimum), plant.maximum)  # KEDA's HPA never has a minimum of 0
         self._limits = Limits(plant.minimum, plant.maximum, self._hpa.up.tolerance, self._hpa.down.tolerance)
@@ -151,7 +159,8 @@ class _Game:
         self._meter = LoadMeter(contender.look_back_s)
         self._start_up = StartUpMeter()
         self._started: set[str] = set()
-        self._samples: dict[str, Sample] = {}
+        self._reader = Reader(plant.sight, seed)
+        self._samples: dict[str, Sample | Unknown] = {}
         self._gateway = Gateway()
         self._load = self._meter.measure(0.0, {})
         self._scraped = 0.0
@@ -176,6 +185,10 @@ class _Game:
         if plant.minimum == 0:
             self._every(_SETTLE_S if contender.pushes else POLLING_S, self._poll)
         self._every(MOMENT_S, self._note, phase=0.0)
+        if plant.deploy is not None:
+            heapq.heappush(
+                self._agenda, (plant.deploy * duration_s, len(self._agenda), math.inf, self._deployment.roll)
+            )
         while self._agenda[0][0] <= duration_s:
             due, order, period, action = self._agenda[0]
             self._advance(due)
@@ -246,7 +259,7 @@ class _Game:
 
     def _scrape(self) -> None:
         self._samples = {
-            replica.name: sample(replica.pod.engine)
+            replica.name: self._reader.read(replica.name, replica.pod.engine, self._now)
             for replica in self._deployment
             if replica.pod is not None and replica.phase == "ready"
         }
@@ -261,8 +274,12 @@ class _Game:
     def _see(self) -> Seen:
         if not self._contender.scrape_interval_s:
             self._scrape()
-        pods = [SeenPod(each.name, each.phase, self._samples.get(each.name)) for each in self._deployment]
+        pods = [SeenPod(each.name, each.phase, self._page(each)) for each in self._deployment]
         return Seen(self._now, self._scraped, self._observe(), pods, self._gateway)
+
+    def _page(self, replica: Replica) -> Sample | None:
+        said = self._samples.get(replica.name)
+        return said if isinstance(said, Sample) else None
 
     def _observe(self) -> Observation:
         new = [r for r in self._deployment if r.name not in self._started and r.ready is not None]

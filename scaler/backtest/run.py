@@ -20,11 +20,14 @@ class Scene:
 
     trace: Trace
     plant: Plant
+    troubles: tuple[str, ...] = ()
+    """Names of those that the plant has, for people."""
 
     @property
     def title(self) -> str:
         """What it is called in tables."""
-        return f"{self.trace.name}, start-up {self.plant.luck.start_up_s:g} s"
+        troubles = f", with {', '.join(self.troubles)}" if self.troubles else ""
+        return f"{self.trace.name}, start-up {self.plant.luck.start_up_s:g} s{troubles}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "profile": plant.profile.name,
         "minimum": plant.minimum,
         "maximum": plant.maximum,
+        "troubles": list(result.scene.troubles),
         "seeds": len(result.runs),
         **result.means,
         "half_width_95": result.half_widths,

@@ -24,6 +24,7 @@ from scaler.backtest.run import Scene, play
 from scaler.backtest.table import as_object, table
 from scaler.backtest.traces import TraceError
 from scaler.backtest.traces.recorded import ticks_of
+from scaler.backtest.troubles import TROUBLES, troubled
 from scaler.cli import policies as policy_file
 from scaler.cli.choices import one_of
 from scaler.policy import SettingsError
@@ -145,6 +146,14 @@ def backtest(
     slow_share: Annotated[
         float, typer.Option(min=0, max=1, rich_help_panel=_PLANT, help="Share of new pods that take twice as long.")
     ] = 0.0,
+    trouble: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME…]",
+            rich_help_panel=_PLANT,
+            help="What goes wrong: " + "; ".join(f"{name}: {each.text}" for name, each in TROUBLES.items()) + ".",
+        ),
+    ] = None,
     ttft_slo: Annotated[
         str, typer.Option(metavar=_DURATION, rich_help_panel=_PLANT, help="Promised time to first token.")
     ] = "3s",
@@ -174,6 +183,7 @@ def backtest(
             return
         chosen = [traces.find(name, target) for name in trace or ["llm-d-ramp"]]
         low, high = _HALVES[half]
+        troubles = tuple(name.strip() for name in trouble.split(",")) if trouble else ()
         scenes = []
         for each in chosen:
             cut = each.between(_duration(begin), _duration(begin) + _duration(length) if length else each.duration_s)
@@ -189,7 +199,7 @@ def backtest(
                     ttft_slo_s=_duration(ttft_slo),
                     tpot_slo_s=_duration(tpot_slo),
                 )
-                scenes.append(Scene(part, plant))
+                scenes.append(Scene(part, troubled(plant, troubles), troubles))
         names = policy or ([] if rivals or frontier else [DEFAULT, _RIVAL])
         names += entrants.rivals() if rivals else []
         if frontier:

@@ -47,6 +47,17 @@ def test_json_has_an_object_for_each_trace_start_up_time_and_policy(
         assert each["half_width_95"]["attainment"]["both"] is not None
 
 
+def test_troubles_are_part_of_the_answer(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--trace", trace, "--policy", "adaptive", "--seeds", "1"]
+    assert run(*options, "--trouble", "crash-loop, stale", "--json") == 0
+    (answer,) = json.loads(capsys.readouterr().out)
+    assert answer["troubles"] == ["crash-loop", "stale"]
+    assert run(*options, "--trouble", "deploy") == 0
+    assert "with deploy" in capsys.readouterr().out
+    assert run(*options, "--trouble", "deplow") == 2
+    assert "did you mean deploy?" in capsys.readouterr().err
+
+
 def test_processes_change_nothing_but_the_time(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--trace", trace, "--seeds", "2", "--policy", "adaptive", "--json"]
     run(*options)
