@@ -7,7 +7,7 @@ at all; where none does, the one that attains most.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -48,7 +48,7 @@ CANDIDATES: Mapping[str, Sequence[Settings]] = {
 """What is tried of each rival: its one or two main numbers, around its authors' values."""
 
 
-def tune(play: Callable[[Sequence[Job]], Work], scenes: Iterable[Scene]) -> dict[str, object]:
+def tune(play: Callable[[Sequence[Job]], Work], scenes: Sequence[Scene]) -> dict[str, object]:
     """Search, and return scene → start-up → rival → settings."""
     wanted = [
         Job(scene, "tuning", START_UP_S, text, seed) for scene in scenes for text in _texts(scene) for seed in SEEDS
