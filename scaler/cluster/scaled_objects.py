@@ -22,8 +22,9 @@ IsOurs = Callable[[Mapping[str, str]], bool]
 class OwnAddresses:
     """The addresses under which KEDA may reach this scaler; called with a trigger's metadata, an IsOurs.
 
-    `scaler.keda`, `scaler.keda.svc` and `scaler.keda.svc.cluster.local` are the same Service. An address without a
-    port stands for every port.
+    `scaler.keda`, `scaler.keda.svc` and `scaler.keda.svc.cluster.local` are the same Service, whatever the port: a
+    trigger with a wrong one means this scaler, and it can be said that KEDA does not come by it. Elsewhere an address
+    without a port stands for every port.
     """
 
     def __init__(self, addresses: Iterable[str]) -> None:
@@ -36,7 +37,7 @@ class OwnAddresses:
 
 
 def _host_and_port(address: str) -> tuple[str, str]:
-    """Split `[dns:///]host[:port]`, `[v6]:port` included; a Service's name is cut to `name.namespace`."""
+    """Split `[dns:///]host[:port]`, `[v6]:port` included; a Service is `name.namespace`, without its port."""
     text = address.strip().lower()
     if "://" in text:  # gRPC's form, `dns:///host:port`
         text = text.split("://", 1)[1].rpartition("/")[2]
@@ -46,8 +47,8 @@ def _host_and_port(address: str) -> tuple[str, str]:
     host = host.strip("[]").rstrip(".")
     labels = host.split(".")
     if len(labels) > 2 and labels[2] == "svc":
-        host = ".".join(labels[:2])
-    return host, port
+        labels = labels[:2]
+    return (".".join(labels), "") if len(labels) == 2 else (host, port)
 
 
 def parse_scaled_object(item: Json, ours: IsOurs) -> ScaledObject | None:
