@@ -94,7 +94,7 @@ def overview(scene: Scene, standings: Standings) -> Table:
     )
 
 
-_MARK = "* nothing was tuned on this trace"
+_MARK = "* our policy was not worked on with this trace"
 
 
 def _marked(scene: Scene) -> str:
