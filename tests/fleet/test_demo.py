@@ -38,6 +38,7 @@ def test_every_preset_plays_and_tells_in_lines(preset: str) -> None:
     assert run.returncode == 0, run.stderr
     assert f"vllm-scaler ({preset})" in run.stdout
     assert "vllm-scaler explain demo/llama --server 127.0.0.1:" in run.stdout
+    assert "live page:   http://127.0.0.1:" in run.stdout
     assert "Traceback" not in run.stdout + run.stderr
 
 

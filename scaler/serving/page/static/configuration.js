@@ -14,7 +14,12 @@ const COLUMNS = [
 export class Configuration {
   constructor() {
     this.table = new KeyedTable("Configuration in force", COLUMNS);
-    this.element = h("details", { class: "configuration" }, h("summary", {}, h("h2", {}, "Configuration in force")), h("div", { class: "scroll" }, this.table.element));
+    this.element = h(
+      "details",
+      { class: "configuration" },
+      h("summary", {}, h("h2", {}, "Configuration in force")),
+      h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Configuration in force" }, this.table.element),
+    );
   }
 
   show(settings) {

@@ -5,10 +5,10 @@ import { hear, now } from "./clock.js";
 import { Configuration } from "./configuration.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { Facts } from "./facts.js";
-import { ago, clock } from "./format.js";
+import { ago, clock, duration } from "./format.js";
 import { Pods } from "./pods.js";
 import { Series } from "./series.js";
-import { showAge, showReason, showState } from "./state.js";
+import { showReason, showState } from "./state.js";
 import { Timeline } from "./timeline.js";
 
 const PICK_MS = 80;
@@ -27,7 +27,10 @@ export class Detail {
     this.policy = h("span", { class: "policy" });
     this.reasonTitle = h("span", {});
     this.reason = h("span", {});
-    this.change = h("p", { class: "change" });
+    this.unchanged = h("p", { class: "change" }, "The count has not changed since the scaler looks.");
+    this.changeAge = h("span", { class: "age" });
+    this.changeText = h("span", {});
+    this.change = h("p", { class: "change" }, "Last change ", this.changeAge, ": ", this.changeText);
     this.said = h("p", { class: "hidden-text", role: "status" });
     this.trouble = h("ul", { class: "trouble", "aria-label": "To look at" });
     this.facts = new Facts();
@@ -43,7 +46,7 @@ export class Detail {
       "div",
       { class: "body" },
       this.trouble,
-      h("div", { class: "because" }, h("p", {}, this.reasonTitle, " ", this.reason), this.change),
+      h("div", { class: "because" }, h("p", {}, this.reasonTitle, " ", this.reason), this.change, this.unchanged),
       this.facts.element,
       h(
         "div",
@@ -76,7 +79,7 @@ export class Detail {
     hear(message);
     if (name === "missing") this.miss(message.error);
     else if (name === "target") this.take(message);
-    if (this.latest?.last_change) this.showChange(this.latest);
+    if (this.latest && this.timeline.moment === null) this.showChange(this.latest); // its age grows
   }
 
   miss(error) {
@@ -149,16 +152,12 @@ export class Detail {
   }
 
   showChange(explanation) {
-    if (this.timeline.moment !== null && explanation === this.latest) return;
-    if (!explanation.last_change) {
-      setText(this.change, "The count has not changed since the scaler looks.");
-      return;
-    }
-    if (this.change.children.length === 0) this.change.replaceChildren("Last change ", h("span", { class: "age" }), ": ", h("span", { class: "text" }));
-    const [age, text] = this.change.children;
-    if (this.timeline.moment === null) showAge(age, explanation.last_change_time);
-    else setText(age, `${ago(explanation.time - explanation.last_change_time).replace(" ago", "")} before`);
-    showReason(text, explanation.last_change);
+    this.change.hidden = !explanation.last_change;
+    this.unchanged.hidden = !this.change.hidden;
+    if (this.change.hidden) return;
+    const seconds = (this.timeline.moment === null ? now() : explanation.time) - explanation.last_change_time;
+    setText(this.changeAge, this.timeline.moment === null ? ago(seconds) : `${duration(Math.max(0, Math.round(seconds)))} before`);
+    showReason(this.changeText, explanation.last_change);
   }
 
   onKey(event) {

@@ -15,15 +15,20 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Set an element's text, if it is another. */
+/** Set an element's text, if it is another. What was set is remembered here: to ask the document costs more. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  if (element.shownText === text) return;
+  element.shownText = text;
+  element.textContent = text;
 }
 
 /** Set or remove an attribute, if it is another. */
 export function setAttribute(element, name, value) {
+  const shown = (element.shownAttributes ??= {});
+  if (shown[name] === value) return;
+  shown[name] = value;
   if (value === null) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  else element.setAttribute(name, value);
 }
 
 /** A colour of the theme, resolved for a canvas. */

@@ -2,7 +2,7 @@
 
 import { targetPath } from "./api.js";
 import { hear, now } from "./clock.js";
-import { h, setText } from "./dom.js";
+import { h, setAttribute, setText } from "./dom.js";
 import { number, UNKNOWN } from "./format.js";
 import { bar, scaling, showAge, showReason, showState, troubles } from "./state.js";
 import { KeyedTable } from "./table.js";
@@ -147,7 +147,7 @@ export function address({ namespace, name, trigger, several }) {
 function showName(td, row) {
   if (!td.firstChild) td.append(h("a", {}));
   setText(td.firstChild, row.label);
-  td.firstChild.setAttribute("href", address(row));
+  setAttribute(td.firstChild, "href", address(row));
 }
 
 function showBar(td, row) {
@@ -165,6 +165,11 @@ function showUnknown(td, row) {
 function showWhy(td, row) {
   if (!td.firstChild) td.append(h("span", { class: "age" }), h("span", { class: "text" }));
   const [age, text] = td.children;
+  if (td.shownRow === row) {
+    if (age.shownText) showAge(age, row.last_change_time);
+    return;
+  }
+  td.shownRow = row;
   const wrong = troubles(row);
   td.classList.toggle("bad", wrong.length > 0);
   if (wrong.length) {
@@ -177,7 +182,7 @@ function showWhy(td, row) {
     setText(age, "");
     showReason(text, row.replicas ? "no change yet" : "no decision yet");
   }
-  td.title = text.textContent;
+  setAttribute(td, "title", text.textContent);
 }
 
 function textOf(row) {

@@ -28,8 +28,8 @@ export function scaling({ replicas }) {
 
 /** Fill an element with a reason: the rule stands out. */
 export function showReason(element, reason) {
-  if (element.dataset.reason === reason) return;
-  element.dataset.reason = reason;
+  if (element.shownReason === reason) return;
+  element.shownReason = reason;
   const [rule, text] = reasonParts(reason);
   element.replaceChildren(...(rule ? [h("b", { class: "rule" }, `${rule}:`), " "] : []), text);
 }
@@ -37,7 +37,9 @@ export function showReason(element, reason) {
 /** Fill an element with the age of a moment; its time of day is in the hint. */
 export function showAge(element, time) {
   setText(element, ago(now() - time));
-  setAttribute(element, "title", clock(time));
+  if (element.shownTime === time) return;
+  element.shownTime = time;
+  element.title = clock(time);
 }
 
 /** Replicas as a bar: ready, starting, and a mark at what is wanted. The numbers stand beside it for all readers. */
