@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Annotated
 
 import typer
@@ -67,7 +66,11 @@ def main(
             if whole:
                 page.write({"ablation": table.markdown()})
         else:
-            _grid(Grid(scenes, quick), play, console, write=whole and (write or not quick))
+            grid = Grid(scenes, quick)
+            report = tables.report(grid.standings(play(grid.jobs())))
+            console.print(*(table.rich() for table in report.all))
+            if whole and (write or not quick):
+                page.publish(report)
     except SettingsError as error:
         typer.echo("\n".join(error.problems), err=True)
         raise typer.Exit(2) from None
@@ -77,23 +80,6 @@ def _scene(name: str) -> Scene:
     if name not in SCENES:
         raise typer.BadParameter(f"{name!r} is none of {', '.join(SCENES)}")
     return SCENES[name]
-
-
-def _grid(grid: Grid, play: Play, console: Console, *, write: bool) -> None:
-    standings = grid.standings(play(grid.jobs()))
-    aims, misses, fronts = tables.aims(standings), tables.misses(standings), tables.front(standings)
-    overviews = [tables.overview(scene, standings) for scene in grid.scenes]
-    details = {
-        scene: [tables.full(place, standings[place]) for place in grid.places() if place.scene == scene]
-        for scene in grid.scenes
-    }
-    for table in (*chain.from_iterable(details.values()), *overviews, fronts, misses, aims):
-        console.print(table.rich())
-    if write:
-        parts = {"aims": page.titled([aims, misses]), "fronts": fronts.markdown(), "traces": page.titled(overviews)}
-        page.write(parts)
-        for scene, some in details.items():
-            page.write_details(scene.name, scene.what, some)
 
 
 def _compared(

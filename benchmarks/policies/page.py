@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.policies.code import ROOT
-from benchmarks.policies.tables import Table
+from benchmarks.policies.scenes import Scene
+from benchmarks.policies.tables import Report, Table
 
-PAGE = ROOT / "docs" / "benchmarks.md"
-DETAILS = ROOT / "docs" / "benchmarks"
-"""One page for each scene, with all its numbers."""
+DOCS = ROOT / "docs"
 PARTS = ("aims", "fronts", "traces", "ablation")
 """The parts of the page that are written."""
 
@@ -25,8 +24,23 @@ def end(part: str) -> str:
     return f"<!-- end {part} -->"
 
 
-def write(parts: Mapping[str, str], page: Path = PAGE) -> None:
+def publish(report: Report, docs: Path = DOCS) -> None:
+    """Write the tables of the whole grid into the page, and a page of its own for each scene."""
+    write(
+        {
+            "aims": _titled([report.aims, report.misses]),
+            "fronts": report.fronts.markdown(),
+            "traces": _titled(report.overviews),
+        },
+        docs,
+    )
+    for scene, tables in report.details.items():
+        _write_details(scene, tables, docs / "benchmarks")
+
+
+def write(parts: Mapping[str, str], docs: Path = DOCS) -> None:
     """Put new text between the markers of these parts. Raises ValueError where a marker is missing."""
+    page = docs / "benchmarks.md"
     text = page.read_text(encoding="utf-8")
     for part, new in parts.items():
         before, begun, rest = text.partition(begin(part))
@@ -37,14 +51,15 @@ def write(parts: Mapping[str, str], page: Path = PAGE) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def write_details(scene: str, what: str, tables: Sequence[Table]) -> None:
-    """Write a scene's own page."""
-    DETAILS.mkdir(exist_ok=True)
-    head = f"# {scene}\n\n{what}. `make backtest` wrote this page; [what its columns mean](../benchmarks.md).\n"
+def _write_details(scene: Scene, tables: Sequence[Table], folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    head = (
+        f"# {scene.name}\n\n{scene.what}. `make backtest` wrote this page; [what its columns mean](../benchmarks.md). "
+        "● marks the front.\n"
+    )
     body = "\n".join(f"\n## {table.title}\n\n{table.markdown()}\n" for table in tables)
-    (DETAILS / f"{scene}.md").write_text(head + body, encoding="utf-8")
+    (folder / f"{scene.name}.md").write_text(head + body, encoding="utf-8")
 
 
-def titled(tables: Sequence[Table]) -> str:
-    """Return tables one after the other, each under its title."""
+def _titled(tables: Sequence[Table]) -> str:
     return "\n\n".join(f"### {table.title}\n\n{table.markdown()}" for table in tables)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
@@ -38,6 +39,36 @@ class Table:
         for row in self.rows:
             made.add_row(*row)
         return made
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All tables of a grid."""
+
+    aims: Table
+    misses: Table
+    fronts: Table
+    overviews: Sequence[Table]
+    details: Mapping[Scene, Sequence[Table]]
+    """One for each start-up."""
+
+    @property
+    def all(self) -> list[Table]:
+        """Return them with the most important last, as they are read in a terminal."""
+        return [*chain.from_iterable(self.details.values()), *self.overviews, self.fronts, self.misses, self.aims]
+
+
+def report(standings: Standings) -> Report:
+    """Make the tables of what was played."""
+    places = [place for place, all_there in standings.items() if len(all_there) > 1]
+    scenes = list(dict.fromkeys(place.scene for place in places))
+    return Report(
+        aims(standings),
+        misses(standings),
+        front(standings),
+        [overview(scene, standings) for scene in scenes],
+        {scene: [full(place, standings[place]) for place in places if place.scene == scene] for scene in scenes},
+    )
 
 
 def aims(standings: Standings) -> Table:

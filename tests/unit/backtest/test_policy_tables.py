@@ -15,7 +15,7 @@ from benchmarks.policies.cache import Cache
 from benchmarks.policies.code import fingerprint
 from benchmarks.policies.grid import CLIFF_S, Grid, Place, Standing
 from benchmarks.policies.playing import Job, play
-from benchmarks.policies.runs import carry_out, key_of, plan
+from benchmarks.policies.runs import Work, carry_out, key_of, plan
 from benchmarks.policies.scenes import AT_REST_S, SCENES, START_UPS_S, TRACES, TUNING_SEEDS, VERDICT_SEEDS, Part
 from scaler.backtest.rivals import RIVALS
 from scaler.backtest.scores import Numbers
@@ -309,33 +309,47 @@ def test_code_is_followed_through_imports_up_to_what_is_left_aside() -> None:
 
 
 @pytest.fixture
-def empty_page(tmp_path: Path) -> Path:
-    path = tmp_path / "benchmarks.md"
-    path.write_text(
-        "\n".join(["prose", *(f"{page.begin(part)}\nold\n{page.end(part)}" for part in page.PARTS), "more"])
-    )
-    return path
+def docs(tmp_path: Path) -> Path:
+    parts = [f"{page.begin(part)}\nas it was\n{page.end(part)}" for part in page.PARTS]
+    (tmp_path / "benchmarks.md").write_text("\n".join(["prose", *parts, "more"]))
+    return tmp_path
 
 
-def test_writing_replaces_what_is_between_the_markers_alone(empty_page: Path) -> None:
-    page.write({"aims": "| new |"}, empty_page)
-    page.write({"aims": "| newer |"}, empty_page)
-    text = empty_page.read_text()
+def test_writing_replaces_what_is_between_the_markers_alone(docs: Path) -> None:
+    page.write({"aims": "| new |"}, docs)
+    page.write({"aims": "| newer |"}, docs)
+    text = (docs / "benchmarks.md").read_text()
     assert text.startswith("prose\n")
     assert text.endswith("more")
     assert f"{page.begin('aims')}\n\n| newer |\n\n{page.end('aims')}" in text
-    assert text.count("old") == len(page.PARTS) - 1
+    assert text.count("as it was") == len(page.PARTS) - 1
 
 
 def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "benchmarks.md"
-    path.write_text("prose")
+    (tmp_path / "benchmarks.md").write_text("prose")
     with pytest.raises(ValueError, match="begin fronts"):
-        page.write({"fronts": "new"}, path)
+        page.write({"fronts": "new"}, tmp_path)
+
+
+def test_what_is_published_has_everybody_in_every_place(docs: Path) -> None:
+    grid = Grid([RAMP, PULSE])
+    jobs = grid.jobs()
+    work = Work({job: job.contestant for job in jobs}, {job.contestant: numbers(0.9, 5.0) for job in jobs})
+    page.publish(tables.report(grid.standings(work)), docs)
+    whole = (docs / "benchmarks.md").read_text()
+    assert whole.count("as it was") == 1, "only the ablation is left as it was"
+    for place in grid.places():
+        details = (docs / "benchmarks" / f"{place.scene.name}.md").read_text()
+        _, _, here = details.partition(f"## {place.scene.name}, start-up {place.start_up_s:g} s\n")
+        lines = here.split("\n## ")[0].splitlines()
+        cells = {line.split("|")[1].strip().removeprefix("● ") for line in lines if line.startswith("|")}
+        everybody = set(map(contestants.label, contestants.everybody(place.scene, place.start_up_s)))
+        assert everybody <= cells
+        assert all(f"| {name} |" in whole for name in everybody)
 
 
 def test_the_page_has_room_for_every_table_and_a_link_to_every_scene() -> None:
-    text = page.PAGE.read_text()
+    text = (page.DOCS / "benchmarks.md").read_text()
     for part in page.PARTS:
         assert text.index(page.begin(part)) < text.index(page.end(part))
     for scene in SCENES:
