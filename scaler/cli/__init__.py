@@ -21,11 +21,17 @@ _COMMANDS = {
 }
 """Command → what it does; the function of that name in the module of that name."""
 
+INTERRUPTED = 130
+"""What shells say of a program that Ctrl-C ended."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with `arguments`, those of the process if None."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _app(given)(given, prog_name="vllm-scaler")
+    try:
+        _app(given)(given, prog_name="vllm-scaler")
+    except KeyboardInterrupt:  # before a command takes it for itself
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:

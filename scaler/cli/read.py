@@ -6,19 +6,22 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import httpx
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from yarl import URL
 
+from scaler.cli.files import MOST_BYTES, TooLong, capped, content
 from scaler.exposition import ENGINES, read_page
 from scaler.exposition.sample import COUNTERS, HISTOGRAMS, Histogram, PageError, Reading, Sample
+from scaler.quoting import one_line, quoted
+from scaler.sources.fetching import system_reason
 from scaler.targets.load import quantile
 
-MAX_PAGE_BYTES = 64 << 20
 TIMEOUT_S = 10.0
 WRONG_USE, NO_ENGINE = 2, 3
 _GAUGES = ("waiting", "waiting_deferred", "running", "kv_cache_usage")
@@ -39,14 +42,14 @@ def read(
     Exit status: 0 it was read, 2 wrong use or the page cannot be had, 3 it is no engine's page.
     """
     if engine is not None and engine not in ENGINES:
-        raise _fail(f"no engine {engine!r} is known; known are {', '.join(ENGINES)}", WRONG_USE)
+        raise _fail(f"no engine {quoted(engine)} is known; known are {', '.join(ENGINES)}", WRONG_USE)
     text, trouble = _get(page)
     try:
         if trouble:
             raise PageError(f"{trouble}: {_why_no_page(text)}")
         sample = read_page(text, engine)
     except PageError as error:
-        raise _fail(f"{page}: {error}", NO_ENGINE) from None
+        raise _fail(f"{one_line(page)}: {error}", NO_ENGINE) from None
     if as_json:
         print(json.dumps(_sample_as_json(sample), indent=2))
     else:
@@ -55,19 +58,33 @@ def read(
 
 def _get(page: str) -> tuple[bytes, str]:
     """Return the page and, if an answer was no 200, what it was. What cannot be had at all ends the program."""
+    shown = one_line(page) or "''"
     try:
         if page == "-":
-            return _capped(sys.stdin.buffer), ""
-        if page.startswith(("http://", "https://")):
-            return _fetch(page)
-        with Path(page).open("rb") as file:
-            return _capped(file), ""
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _fail(f"{page} cannot be reached: {str(error) or type(error).__name__}", WRONG_USE) from None
-    except OSError as error:
-        raise _fail(f"{page} cannot be read: {error.strerror or error}", WRONG_USE) from None
-    except _TooLong:
-        raise _fail(f"{page} has more than {MAX_PAGE_BYTES >> 20} MB: that is no metrics page", WRONG_USE) from None
+            return capped(sys.stdin.buffer), ""
+        if "://" in page:
+            return _fetch(_address(page))
+        return content(Path(page)), ""
+    except TooLong as error:
+        raise _fail(f"{shown}: {error}: that is no metrics page", WRONG_USE) from None
+    except httpx.HTTPError as error:
+        why = system_reason(error) or one_line(str(error)) or type(error).__name__
+        raise _fail(f"{shown} cannot be reached: {why}", WRONG_USE) from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise _fail(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}", WRONG_USE) from None
+
+
+def _address(text: str) -> str:
+    """Check an address. What is wrong with it ends the program."""
+    try:
+        url = URL(text)
+        right = url.scheme in ("http", "https") and url.host and 0 < (url.port or 0) < 65536
+        httpx.URL(text).host.encode("idna")
+    except (ValueError, httpx.InvalidURL):
+        right = False
+    if not right:
+        raise _fail(f"{quoted(text)} is no address; right is http://10.0.0.7:8000/metrics or https://…", WRONG_USE)
+    return text
 
 
 def _fetch(url: str) -> tuple[bytes, str]:
@@ -75,20 +92,9 @@ def _fetch(url: str) -> tuple[bytes, str]:
         body = bytearray()
         for part in answer.iter_bytes():
             body += part
-            if len(body) > MAX_PAGE_BYTES:
-                raise _TooLong
+            if len(body) > MOST_BYTES:
+                raise TooLong
         return bytes(body), "" if answer.status_code == httpx.codes.OK else f"HTTP {answer.status_code}"
-
-
-def _capped(file: BinaryIO) -> bytes:
-    text = file.read(MAX_PAGE_BYTES + 1)
-    if len(text) > MAX_PAGE_BYTES:
-        raise _TooLong
-    return text
-
-
-class _TooLong(Exception):
-    pass
 
 
 def _why_no_page(text: bytes) -> str:

@@ -160,7 +160,22 @@ def unreachable() -> str:
         (["no-such-file"], "no-such-file cannot be read: No such file or directory"),
         ([str(METRICS)], "cannot be read: Is a directory"),
         ([unreachable()], "cannot be reached"),
-        (["http://"], "cannot be reached"),
+        (["http://"], "'http://' is no address; right is http://10.0.0.7:8000/metrics"),
+        (["http://127.0.0.1:99999/"], "is no address"),
+        (["http://127.0.0.1:0/"], "is no address"),
+        (["http://127.0.0.1:http/"], "is no address"),
+        (["http://[::1"], "is no address"),
+        (["http://[zz]/"], "is no address"),
+        (["http://user:pw@/"], "is no address"),
+        (["http:///metrics"], "is no address"),
+        (["ftp://127.0.0.1/metrics"], "is no address"),
+        ([f"http://{'a' * 300}.invalid/"], "is no address"),
+        ([f"http://{'a' * 70_000}/"], "is no address"),
+        (["http://a..b/"], "is no address"),
+        ([unreachable().replace("http:", "HTTPS:")], "cannot be reached: connection refused"),
+        ([""], "'' cannot be read: Is a directory"),
+        (["a\0b"], "cannot be read: embedded null byte"),
+        (["a" * 5000], "cannot be read: File name too long"),
         ([str(LOADED), "--engine", "vlm"], f"no engine 'vlm' is known; known are {', '.join(ENGINES)}"),
     ],
 )
@@ -169,10 +184,12 @@ def test_what_cannot_be_had_ends_with_2_and_one_line(words: list[str], said: str
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+    assert len(result.stderr) < 300
 
 
 def test_an_endless_body_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaler.cli.read.MAX_PAGE_BYTES", 1 << 20)
+    monkeypatch.setattr("scaler.cli.files.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("scaler.cli.read.MOST_BYTES", 1 << 20)
     for words, stdin in ((["-"], bytes(2 << 20)), (["{url}"], b"")):
         with served(bytes(2 << 20)) as url:
             result = run(*(word.format(url=url) for word in words), stdin=stdin)
