@@ -169,6 +169,15 @@ def serve(
         Path | None,
         _option("Reading pods", "--ca-file", "CA of pages behind TLS (or of Prometheus).", file=True),
     ] = None,
+    server_name: Annotated[
+        str | None,
+        _option(
+            "Reading pods",
+            "--server-name",
+            "The name in the pods' certificates: pods are asked by IP address, which few certificates carry.",
+            metavar="NAME",
+        ),
+    ] = None,
     policies_file: Annotated[
         Path | None,
         _option("Deciding", "--policies", "Your own policies: YAML, name → metadata.", file=True),
@@ -208,7 +217,7 @@ def serve(
             addresses=tuple(_words(address)),
             lease=lease_name if leader_elect else None,
             allowed=_parsed("--allow-endpoints", parse_networks, allow_endpoints) if allow_endpoints else (),
-            access=_access(ca_file, bearer_token_file),
+            access=_access(ca_file, bearer_token_file, server_name),
             prometheus=prometheus,
             dcgm_url=dcgm_url,
             policies=policies.load(policies_file) if policies_file else {},
@@ -400,11 +409,11 @@ def recording(recorder: Recorder) -> Observer:
     return note
 
 
-def _access(ca_file: Path | None, bearer_token_file: Path | None) -> Access:
+def _access(ca_file: Path | None, bearer_token_file: Path | None, server_name: str | None) -> Access:
     """The way to the pages; files that cannot be meant are told now, not at every pod."""
-    access = Access(ca_file=ca_file, bearer_token_file=bearer_token_file)
+    access = Access(ca_file=ca_file, bearer_token_file=bearer_token_file, server_name=server_name or None)
     try:
-        tls_context(access, verify=True).get()
+        tls_context(access).get()
     except OSError as error:
         raise typer.BadParameter(f"{ca_file} is no PEM file of certificates: {error}", param_hint="--ca-file") from None
     if bearer_token_file and not bearer_token_file.read_bytes().strip():

@@ -72,14 +72,11 @@ def authorization(access: Access) -> Reloaded[str | None]:
     return Reloaded((), lambda: None)
 
 
-def tls_context(access: Access, *, verify: bool) -> Reloaded[ssl.SSLContext]:
-    """Return the TLS side of `access`; without `verify` any certificate is taken."""
+def tls_context(access: Access) -> Reloaded[ssl.SSLContext]:
+    """Return the TLS side of `access`. Certificates are always verified: an answer moves replicas, and is paid for."""
 
     def load() -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=access.ca_file)
-        if not verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
         if access.client_cert_file is not None:
             context.load_cert_chain(access.client_cert_file, access.client_key_file)
         return context

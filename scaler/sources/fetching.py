@@ -53,7 +53,7 @@ class Fetcher:
         """Must be called with a running event loop."""
         self._access = access
         self._authorization = authorization(access)
-        self._tls = {verify: tls_context(access, verify=verify) for verify in (True, False)}
+        self._tls = tls_context(access)
         self._max_page_bytes = max_page_bytes
         self._bytes_left = max_total_bytes
         self._turns = turns or Turns()
@@ -75,10 +75,10 @@ class Fetcher:
         """Close all connections."""
         await self._session.close()
 
-    async def read(self, url: URL, parse: Callable[[bytes], T], *, verify_tls: bool = True) -> T:
+    async def read(self, url: URL, parse: Callable[[bytes], T]) -> T:
         """Return what `parse` makes of the page at `url`. Raises FetchError, and whatever `parse` raises."""
         try:
-            async with self._session.get(url, allow_redirects=False, **self._credentials(url, verify_tls)) as answer:
+            async with self._session.get(url, allow_redirects=False, **self._credentials(url)) as answer:
                 if answer.status != 200:
                     raise FetchError(await _refusal(answer), answer.status)
                 if (encoding := answer.headers.get(hdrs.CONTENT_ENCODING, "identity")) != "identity":
@@ -87,11 +87,11 @@ class Fetcher:
         except aiohttp.ClientError as error:
             raise FetchError(_reason(error)) from error
 
-    def _credentials(self, url: URL, verify_tls: bool) -> dict[str, Any]:
+    def _credentials(self, url: URL) -> dict[str, Any]:
         options: dict[str, Any] = {}
         try:
             if url.scheme == "https":
-                options["ssl"] = self._tls[verify_tls].get()
+                options["ssl"] = self._tls.get()
                 options["server_hostname"] = self._access.server_name
             if (secret := self._authorization.get()) is not None:
                 options["headers"] = {hdrs.AUTHORIZATION: secret}

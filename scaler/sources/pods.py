@@ -171,7 +171,7 @@ class _Pod:
         """Read the filtered page where the pod offers one, else the full page."""
         if (url := self._filtered.url()) is not None:
             try:
-                sample = await self._fetcher.read(url, self._parse, verify_tls=self._options.verify_tls)
+                sample = await self._fetcher.read(url, self._parse)
             except PageError:
                 self._filtered.refuse()
             except FetchError as error:
@@ -182,7 +182,7 @@ class _Pod:
             else:
                 if self._filtered.accepts(sample):
                     return sample
-        return await self._fetcher.read(self._url, self._parse_full, verify_tls=self._options.verify_tls)
+        return await self._fetcher.read(self._url, self._parse_full)
 
     def _parse(self, page: bytes) -> Sample:
         return self._held.fill(read_page(page, self._options.engine), time.monotonic())

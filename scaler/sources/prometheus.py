@@ -39,7 +39,7 @@ _SCRAPE_LABELS = frozenset((*_JOB_LABELS, *_POD_LABELS, *_PLACE_LABELS))
 class PrometheusSource:
     """Asks one instant query per target and tick, and reads each pod's series as if they were its page."""
 
-    def __init__(self, url: str, access: Access | None = None, *, verify_tls: bool = True) -> None:
+    def __init__(self, url: str, access: Access | None = None) -> None:
         """Take the server's address without `/api/v1/query`, say `https://prometheus.monitoring:9090`.
 
         Raises ValueError when `url` is not an http or https address.
@@ -49,7 +49,7 @@ class PrometheusSource:
             raise ValueError(f"{quoted(url)}: an address like https://prometheus.monitoring:9090 is expected")
         access = access or Access()
         self._url = url.rstrip("/")
-        self._tls = tls_context(access, verify=verify_tls)
+        self._tls = tls_context(access)
         self._authorization = authorization(access)
         self._context: ssl.SSLContext | None = None
         self._client = httpx.AsyncClient()

@@ -33,7 +33,6 @@ class ReadOptions:
 
     path: str = "/metrics"
     scheme: str = "http"
-    verify_tls: bool = True
     engine: str | None = None
     """A dialect's name; None finds it from the page."""
     namespace: str = ""

@@ -17,7 +17,6 @@ from tests.cluster.certificates import Authority, KeyPair
 from tests.fleet.web import SOON, PodServer, filterable, page
 
 HTTPS = ReadOptions(scheme="https")
-ANY_CERTIFICATE = ReadOptions(scheme="https", verify_tls=False)
 
 
 @pytest.fixture
@@ -88,12 +87,6 @@ async def test_a_certificate_of_anybody_else_is_refused(
         assert said.reason.startswith("the certificate was refused: ")
         assert reason in said.reason
         assert pod.asked == []
-
-
-async def test_a_target_may_do_without_verification(by_name: KeyPair) -> None:
-    async with world(Access(), served_with(by_name)) as (source, pod):
-        assert isinstance(await outcome(source, pod, ANY_CERTIFICATE), Sample)
-        assert (await outcome(source, pod, HTTPS)).reason.startswith("the certificate was refused: ")
 
 
 async def test_a_pod_may_ask_for_a_client_certificate(authority: Authority, by_name: KeyPair) -> None:
