@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+LONGEST_S = 366 * 86_400.0
+"""A trace that spans more time than this mixes two clocks."""
+MOST_TOKENS = 10_000_000
+"""A request of more is a fault in the file."""
+
 
 class TraceError(ValueError):
     """A trace cannot be read: the message names file and line, and what would be right."""
@@ -36,13 +41,14 @@ def _open(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig")
 
 
-def whole_number(source: str, number: int, name: str, value: object, *, least: int, most: int | None = None) -> int:
-    """Return a number of tokens. Raises TraceError."""
+def whole_number(source: str, number: int, name: str, value: object, *, least: int, most: int = MOST_TOKENS) -> int:
+    """Return a number, of tokens if nothing else is said. Raises TraceError."""
     try:
         count = int(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
     except ValueError:
         count = None
-    if count is None or count < least or (most is not None and count > most):
-        limits = f"of {least} or more" if most is None else f"from {least} to {most}"
-        raise TraceError(f"{source}, line {number}: {name} is {value!r:.60}; a whole number {limits} is expected")
+    if count is None or not least <= count <= most:
+        raise TraceError(
+            f"{source}, line {number}: {name} is {value!r:.60}; a whole number from {least} to {most} is expected"
+        )
     return count

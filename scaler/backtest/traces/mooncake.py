@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from scaler.backtest.traces.lines import TraceError, whole_number
+from scaler.backtest.traces.lines import LONGEST_S, TraceError, whole_number
 from scaler.backtest.traces.table import listed
 from scaler.backtest.traces.trace import Draw
 
@@ -27,7 +27,8 @@ def read(source: str, lines: Iterator[tuple[int, str]]) -> tuple[Draw, float]:
     blocks: list[list[int]] = []
     for number, line in lines:
         row = _object(source, number, line)
-        times.append(whole_number(source, number, "timestamp", row.get("timestamp"), least=0) / 1000)
+        time = whole_number(source, number, "timestamp", row.get("timestamp"), least=0, most=round(LONGEST_S * 1000))
+        times.append(time / 1000)
         prompt = whole_number(source, number, "input_length", row.get("input_length"), least=1)
         output = whole_number(source, number, "output_length", row.get("output_length"), least=0)
         hashes = row.get("hash_ids", [])

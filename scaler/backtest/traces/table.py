@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from scaler.backtest.traces.lines import TraceError, whole_number
+from scaler.backtest.traces.lines import LONGEST_S, TraceError, whole_number
 from scaler.backtest.traces.trace import Draw, Listed, Windows
 
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?")
@@ -88,7 +88,13 @@ class _Requests:
         tokens: list[tuple[int, int, int]] = []
         for number, line in lines:
             row = _cells(source, number, line, names)
-            times.append(_time(source, number, row[at]))
+            time = _time(source, number, row[at])
+            if times and abs(time - times[0]) > LONGEST_S:
+                raise TraceError(
+                    f"{source}, line {number}: the time {row[at]!r:.60} is more than a year away from the first one; "
+                    "times of one clock are expected"
+                )
+            times.append(time)
             prompt = whole_number(source, number, names[prompt_at], row[prompt_at], least=1)
             output = whole_number(source, number, names[output_at], row[output_at], least=0)
             cached = 0

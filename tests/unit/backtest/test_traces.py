@@ -9,6 +9,7 @@ import pytest
 
 from scaler.backtest.traces import SYNTHETIC, TraceError, find, read
 from scaler.backtest.traces.table import seconds
+from scaler.backtest.traces.trace import Listed
 from scaler.backtest.traces.trace import COPY_SPREAD_S
 
 DATA = Path(__file__).parents[2] / "data" / "traces"
@@ -83,10 +84,13 @@ def test_unsorted_times_blank_lines_seven_decimals_and_no_last_newline_are_read(
         ([], "is empty; its first line should be"),
         (["time,tokens", "1,2"], "line 1: 'time,tokens' is no known beginning"),
         ([PLAIN], "holds no request"),
-        ([PLAIN, "0,10,5", "1,-3,5"], "line 3: prompt_tokens is '-3'; a whole number of 1 or more"),
-        ([PLAIN, "0,10,-1"], "line 2: output_tokens is '-1'; a whole number of 0 or more"),
+        ([PLAIN, "0,10,5", "1,-3,5"], "line 3: prompt_tokens is '-3'; a whole number from 1 to"),
+        ([PLAIN, "0,10,-1"], "line 2: output_tokens is '-1'; a whole number from 0 to"),
         ([PLAIN, "0,10.5,1"], "line 2: prompt_tokens is '10.5'"),
         ([PLAIN, "0,10"], "line 2: 2 columns; 3 are expected"),
+        ([PLAIN, "0,99999999999999999999999,1"], "line 2: prompt_tokens is '99999999999999999999999'; a whole number"),
+        ([AZURE, "2023-11-16 18:17:03,10,1", "17.5,10,1"], "line 3: the time '17.5' is more than a year away"),
+        (['{"timestamp": 1e300, "input_length": 5, "output_length": 1}'], "line 1: timestamp is 1e+300"),
         ([PLAIN, "nan,10,1"], "line 2: the time is 'nan'"),
         ([AZURE, "yesterday,10,1"], "line 2: the time is 'yesterday'"),
         ([RATES, "0,1", "600,2", "1800,3"], "line 4: the window begins at 1800 s; 1200 is expected"),
@@ -112,6 +116,15 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\x80\x81\xff")
     with pytest.raises(TraceError, match="UTF-8"):
         read(path)
+
+
+def test_a_million_requests_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text(PLAIN + "\n" + "".join(f"{i * 0.01:.7f},100,10\n" for i in range(1_000_000)))
+    found = read(path)
+    assert found.duration_s == pytest.approx(10_000.0)
+    assert isinstance(found.draw, Listed)
+    assert len(found.draw.arrival_s) == 1_000_000
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest_one() -> None:
