@@ -9,8 +9,7 @@ import pytest
 
 from scaler.backtest.traces import SYNTHETIC, TraceError, find, read
 from scaler.backtest.traces.table import seconds
-from scaler.backtest.traces.trace import Listed
-from scaler.backtest.traces.trace import COPY_SPREAD_S
+from scaler.backtest.traces.trace import COPY_SPREAD_S, Listed
 
 DATA = Path(__file__).parents[2] / "data" / "traces"
 AZURE, PLAIN, RATES = (
