@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scaler.policy import Decision, Latency, Limits, Load, Observation, PolicySettings, Replicas, StartUp, State, decide
 from scaler.policy.counting import ceil
+from scaler.policy.hpa import recommend
 from scaler.policy.parsing import parse
 from scaler.policy.presets import PRESETS, with_policy
 from scaler.policy.trend import POINTS
@@ -45,9 +46,9 @@ KEYS: dict[str, st.SearchStrategy[object]] = {
     "metricsInterval": st.sampled_from(["0.5s", "1s", "5s"]),
     "toleranceMode": st.sampled_from(["exact", "round-up", "hold"]),
 }
+presets = st.sampled_from(sorted(PRESETS)).map(lambda name: parse(PolicySettings, with_policy({"policy": name})))
 settings_of_all_kinds = st.one_of(
-    st.fixed_dictionaries({}, optional=KEYS).map(lambda keys: parse(PolicySettings, keys)),
-    st.sampled_from(sorted(PRESETS)).map(lambda name: parse(PolicySettings, with_policy({"policy": name}))),
+    st.fixed_dictionaries({}, optional=KEYS).map(lambda keys: parse(PolicySettings, keys)), presets
 )
 
 amount = st.one_of(st.none(), st.sampled_from([0.0, 0.3, 1.0, 8.0, 1e6, 1e300]), st.floats(0, 1e4))
@@ -204,6 +205,52 @@ def test_more_load_never_wants_fewer(keys: dict[str, object], seen: Observation,
     greater = min(1.0, value + more) if name == "kv_cache_usage" else value + more * 100
     loaded = replace(seen, load=replace(seen.load, **{name: greater}))
     assert decide(settings, None, loaded)[1].desired >= decide(settings, None, seen)[1].desired
+
+
+MORE = ("waiting", "running", "kv_cache_usage", "arrival_rate", "prompt_token_rate")
+"""What only more load raises. More generated tokens may also be faster replicas."""
+
+
+@examples(deadline=None, max_examples=150)
+@given(presets, stories, observations(), st.sampled_from(MORE), st.sampled_from([0.01, 0.3, 2.0, 30.0]))
+def test_under_every_preset_and_history_more_load_never_wants_fewer(
+    settings: PolicySettings, story: list[tuple[float, Observation]], last: Observation, name: str, more: float
+) -> None:
+    *_, (seen, state, _) = play(settings, story)
+    seen = replace(last, time=seen.time + settings.metrics_interval_s)
+    if (value := getattr(seen.load, name)) is None:
+        return
+    greater = min(1.0, value + more) if name == "kv_cache_usage" else value * (1 + more) + more
+    loaded = replace(seen, load=replace(seen.load, **{name: greater}))
+    assert decide(settings, state, loaded)[1].desired >= decide(settings, state, seen)[1].desired
+
+
+@examples(deadline=None, max_examples=60)
+@given(settings_of_all_kinds, stories)
+def test_the_same_observation_once_more_wants_the_same(
+    settings: PolicySettings, story: list[tuple[float, Observation]]
+) -> None:
+    *_, (seen, state, decision) = play(settings, story)
+    assert decide(settings, state, seen)[1].desired == decision.desired
+
+
+@examples(deadline=None, max_examples=60)
+@given(settings_of_all_kinds, stories, st.sampled_from([0.0, 0.1]))
+def test_the_hpa_arrives_at_the_count_or_the_emission_says_why_not(
+    settings: PolicySettings, story: list[tuple[float, Observation]], tolerance: float
+) -> None:
+    story = [(passed, _tolerant(seen, tolerance)) for passed, seen in story]
+    for seen, _, decision in play(settings, story):
+        emission, limits, current = decision.emission, seen.limits, seen.replicas.current
+        hpa = recommend(emission.value, current, tolerance, tolerance)
+        assert emission.arrives_at == max(1, limits.minimum, min(limits.maximum, hpa))
+        assert emission.arrives_at == decision.desired or emission.note
+        if tolerance == 0:
+            assert emission.arrives_at == max(1, limits.minimum, min(limits.maximum, decision.desired))
+
+
+def _tolerant(seen: Observation, tolerance: float) -> Observation:
+    return replace(seen, limits=replace(seen.limits, tolerance_up=tolerance, tolerance_down=tolerance))
 
 
 @examples(deadline=None, max_examples=60)
