@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 from scaler.backtest.contender import Maker
 from scaler.backtest.plant import Plant
@@ -101,7 +102,7 @@ def _all(jobs: Sequence[_Job], processes: int, on_run: Callable[[], None]) -> li
             on_run()
         return done
     # Fresh processes: a fork of one that draws a progress bar in a thread may hang.
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_to_the_parent) as pool:
         futures = [pool.submit(_play, job) for job in jobs]
         try:
             for future in as_completed(futures):
@@ -109,8 +110,14 @@ def _all(jobs: Sequence[_Job], processes: int, on_run: Callable[[], None]) -> li
                 on_run()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():  # a run under way may take minutes more
+                child.terminate()
             raise
         return [future.result() for future in futures]
+
+
+def _leave_ctrl_c_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _play(job: _Job) -> tuple[Numbers, Story | None]:

@@ -267,7 +267,9 @@ def _told_in_one_line() -> Iterator[None]:
         yield
     except SettingsError as error:
         _refuse("\n".join(error.problems))
-    except (TraceError, RecordingError, OSError) as error:
+    except OSError as error:
+        _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (TraceError, RecordingError) as error:
         _refuse(str(error))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
