@@ -76,8 +76,8 @@ def hpa_warnings(scaled_object: ScaledObject, hpa: Hpa) -> list[str]:
     if not hpa.asks:
         lines.append(
             f"HPA {hpa.name} asks for no external metric, so the count does not follow this scaler: KEDA up to 2.19 "
-            "makes it so, scaling by CPU, where the scaler does not answer in that moment, and leaves it; delete the "
-            "HPA, and KEDA makes it anew"
+            "makes it so, scaling by CPU, where the scaler does not answer; if its next polls do not put it right, "
+            "delete the HPA"
         )
     for direction, asked, served in (
         ("scaleUp", scaled_object.tolerance_up, hpa.tolerance_up),
