@@ -25,7 +25,7 @@ class Row:
     ratio: float | None
     """How many times better the scaler is; None where nothing was compared."""
     budget: str
-    """What it must hold: `≥ 50×`."""
+    """What it must hold: `≥ 50×`; empty where the number is only told."""
     held: bool
     """Whether it did."""
 
