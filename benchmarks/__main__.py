@@ -71,7 +71,8 @@ def _on_cluster(name: str, module: str) -> bool:
     except (toolchain.ToolchainError, ProgramError, TimeoutError) as error:
         sys.exit(f"{name}: {error}")
     title, _, explanation = (import_module(module).__doc__ or name).partition("\n\n")
-    measured = f"`make bench ARGS={name}` measured this on {_when()}: {machine()}; load before: {load:.1f}."
+    busy = ", so other work took part of the machine" if load > _cores() else ""
+    measured = f"`make bench ARGS={name}` measured this on {_when()}: {machine()}; load before: {load:.1f}{busy}."
     _write(title, measured, rows, explanation)
     return _show(rows)
 
@@ -96,8 +97,11 @@ def machine() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists() and (found := re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())):
         model = found[1]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{model}, {cores} cores, {platform.system()}, Python {platform.python_version()}"
+    return f"{model}, {_cores()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _when() -> str:
