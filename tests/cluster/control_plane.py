@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -140,8 +141,18 @@ class ControlPlane:
 
     def apply_crds(self, folder: Path) -> None:
         """Installs the CustomResourceDefinitions of a folder and waits until they can be used."""
-        self.kubectl("apply", "--server-side", "-f", str(folder))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
+        applied = self.kubectl("apply", "--server-side", "--output=name", "-f", str(folder)).split()
+        self.wait_for_crds(*(name.rpartition("/")[2] for name in applied))
+
+    def wait_for_crds(self, *names: str) -> None:
+        """Returns when the CustomResourceDefinitions can be used. `kubectl wait` fails on those without conditions."""
+        for name in names:
+            self.wait_for(f"the definition {name}", partial(self._is_established, name))
+
+    def _is_established(self, name: str) -> bool:
+        found = self.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}") or {}
+        conditions = found.get("status", {}).get("conditions") or ()
+        return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
 
     def get(self, path: str) -> dict[str, Any] | None:
         """An object or a list by its API path, None where there is none."""

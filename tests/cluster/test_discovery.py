@@ -39,7 +39,7 @@ def install_kinds(plane: ControlPlane) -> None:
     """KEDA's kinds, and one of a test's own that can be scaled."""
     plane.apply_crds(toolchain.module_dir("keda") / "config" / "crd" / "bases")
     plane.apply(group_definition())
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/modelgroups.test.example.com")
+    plane.wait_for_crds("modelgroups.test.example.com")
 
 
 @pytest.fixture(scope="session")

@@ -140,7 +140,7 @@ def test_triggers_change_without_a_restart_invalid_ones_are_told_and_pauses_are_
 
 def test_any_kind_with_a_scale_subresource_can_be_the_target(stage: Stage) -> None:
     stage.apply(group_definition(), deployment("group", replicas=2))
-    stage.cluster.kubectl("wait", "--for=condition=Established", "crd/modelgroups.test.example.com")
+    stage.cluster.wait_for_crds("modelgroups.test.example.com")
     stateful, group = stage.play(
         Role(name="stateful", kind="StatefulSet", replicas=2, users=2),
         Role(name="group", kind="ModelGroup", replicas=2, users=2),

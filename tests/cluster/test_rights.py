@@ -33,7 +33,7 @@ TARGETS: Mapping[str, Manifest] = {"chat": {}, "code": {"kind": "StatefulSet"}, 
 def release(keda_cluster: KedaCluster, keda_namespace: str) -> Iterator[Release]:
     """A release to be installed, where there is a custom kind that can be scaled."""
     keda_cluster.apply(group_definition())
-    keda_cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/modelgroups.test.example.com")
+    keda_cluster.wait_for_crds("modelgroups.test.example.com")
     with Release(keda_cluster, keda_namespace) as one:
         yield one
 
