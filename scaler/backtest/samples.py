@@ -29,6 +29,7 @@ def sample(engine: Engine) -> Sample:
         histograms={
             "ttft": _cumulative(metrics.time_to_first_token),
             "itl": _cumulative(metrics.inter_token_latency),
+            "tpot": _cumulative(metrics.time_per_output_token),
             "e2e": _cumulative(metrics.e2e_latency),
             "queue_time": _cumulative(metrics.queue_time),
         },

@@ -68,8 +68,9 @@ COUNTERS = (
 )
 """Tokens, tokens, requests, events, tokens, tokens, requests: monotonic since the engine's start."""
 
-HISTOGRAMS = ("ttft", "itl", "e2e", "queue_time")
-"""Time to first token, inter-token latency, end-to-end latency and time in the queue, all in seconds."""
+HISTOGRAMS = ("ttft", "itl", "tpot", "e2e", "queue_time")
+"""Time to first token, inter-token latency, a request's mean time per output token, end-to-end latency and time in the
+queue, all in seconds."""
 
 
 class PageError(ValueError):

@@ -1,51 +1,203 @@
-"""Learning what one replica carries, from the replicas themselves."""
+"""Learning what one replica carries, from the replicas themselves.
+
+Nothing is configured and nothing calibrated. How many requests can run in a replica is seen where its KV cache or its
+batch slots fill up, or where the latency that its own histograms tell would reach its objective. How fast it then
+works is the line of seconds per token over requests running (by Little's law, running ÷ tokens per second), which
+covers prompts, prefix-cache hits and hardware alike, since all of them show in it.
+"""
 
 from __future__ import annotations
 
-from scaler.policy.counting import number
-from scaler.policy.observation import Observation
-from scaler.policy.state import Capacity
+import math
+from dataclasses import dataclass, replace
 
-_BELIEVED_S = 3.0
-"""A queue shorter-lived than this is a request between two engine steps, not a full replica."""
-_FORGETTING = 0.05
-"""Share by which learned slots follow a lower observation each tick: long prompts leave fewer slots."""
-TARGET_USE = 0.8
-"""Share of its slots that a replica should use: the rest takes what arrives between two decisions."""
+from scaler.policy.counting import number
+from scaler.policy.line import Line
+from scaler.policy.observation import Latency, Load, Observation
+from scaler.policy.settings import PolicySettings
+
+_FULL_S, _LOWER_S = 5.0, 30.0
+"""How long a replica must run one and the same number while requests wait for that to be its slots: the highest number
+seen so far, or a lower one. A queue behind long prompts or a full KV cache makes the number move."""
+TARGET_USE = 0.9
+"""Share of its slots and KV cache that a replica should use: the rest takes what arrives between two decisions."""
 _ENOUGH_KV = 0.05
 """Use of the KV cache from which on the requests that run tell how many would fill it."""
 _AVERAGING = 0.05
 """Weight of the newest estimate of that room: contexts grow while requests run."""
+_ENOUGH_RUNNING = 0.05
+"""Requests running in a replica below which its latencies are those of moments, not of a load."""
+_MEMORY_S = 1800.0
+"""Seconds under load after which what was learned of speed weighs 1/e: a new mix of requests counts in minutes."""
+_LENGTH_MEMORY_S = 600.0
+_LONGEST_TICK_S = 5.0
+"""No single observation stands for more seconds than this."""
 
 
-def learn(capacity: Capacity, observation: Observation) -> Capacity:
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What replicas of this target were seen to carry, in requests a replica."""
+
+    carried: float = 0.0
+    """The most that ran in one replica."""
+    slots: float | None = None
+    """What runs in a replica while others wait and the number does not move. None until one was seen full."""
+    room: float | None = None
+    """What would fill a replica's KV cache, going by those that run. None until the cache was seen in use."""
+    full: float = 0.0
+    full_since: float | None = None
+    """What runs in the replicas where others wait, and since when this number has stood."""
+
+    time: float | None = None
+    """Of the last observation."""
+    running: float | None = None
+    """Requests running in a replica, averaged over half the look-back, which latencies are from."""
+    evenness: float | None = None
+    """Requests running in a replica, mean ÷ most: how evenly they are spread, over about the last ten minutes."""
+    tokens: float = 0.0
+    requests: float = 0.0
+    """Generated tokens and requests of about the last ten minutes, fading: their ratio is the mean length."""
+    pace: Line = Line()
+    """Seconds per generated token of a request, prompt included, over requests running in a replica."""
+    itl: Line = Line()
+    e2e: Line = Line()
+    """The objective's percentile of these latencies, over requests running in a replica."""
+
+    def after_gap(self) -> Capacity:
+        """Return what stays true when nothing was seen for long."""
+        return replace(self, full_since=None, time=None, running=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a replica gives when it runs as much as it can within the objectives."""
+
+    running: float
+    """Requests that run in it."""
+    why: str
+    """What bounds them."""
+    request_s: float
+    """How long a request runs then."""
+
+    @property
+    def rate(self) -> float:
+        """Requests per second (Little's law)."""
+        return self.running / self.request_s
+
+
+def learn(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Capacity:
     """Return what is known of a replica's capacity after this observation."""
-    load = observation.load
+    return _speed(settings, _limits(capacity, observation), observation)
+
+
+def _limits(capacity: Capacity, observation: Observation) -> Capacity:
+    load, time = observation.load, observation.time
     carried, slots, room = max(capacity.carried, load.most_running or 0.0), capacity.slots, capacity.room
     if load.running and load.known and load.kv_cache_usage is not None and load.kv_cache_usage >= _ENOUGH_KV:
         estimate = load.running / load.known / load.kv_cache_usage
         room = estimate if room is None else room + _AVERAGING * (estimate - room)
+    full, since = capacity.full, capacity.full_since
     if load.full_running is None:
-        return Capacity(carried, slots, room)
-    since = observation.time if capacity.full_since is None else capacity.full_since
-    if observation.time - since >= _BELIEVED_S:
-        full = max(1.0, load.full_running)
-        slots = full if slots is None or full > slots else slots + _FORGETTING * (full - slots)
-    return Capacity(carried, slots, room, since)
+        since = None
+    elif since is None or abs(load.full_running - full) > max(0.5, 0.01 * full):
+        full, since = load.full_running, time
+    elif time - since >= (_FULL_S if full >= 0.98 * carried else _LOWER_S):
+        slots = carried = max(1.0, full)
+    return replace(capacity, carried=carried, slots=slots, room=room, full=full, full_since=since)
 
 
-def target_ongoing(capacity: Capacity) -> tuple[float, str]:
+def _speed(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Capacity:
+    load, time = observation.load, observation.time
+    passed = 0.0 if capacity.time is None else min(_LONGEST_TICK_S, max(0.0, time - capacity.time))
+    capacity = replace(capacity, time=time)
+    if not load.known or load.running is None or not load.generation_token_rate:
+        return capacity
+    running = load.running / load.known
+    if capacity.running is not None:
+        running = capacity.running + min(1.0, passed / (settings.look_back_period_s / 2)) * (running - capacity.running)
+    kept = math.exp(-passed / _LENGTH_MEMORY_S)
+    evenness = capacity.evenness
+    if load.most_running and load.most_running >= 2:
+        even = load.running / load.known / load.most_running
+        evenness = even if evenness is None else kept * evenness + (1 - kept) * even
+    # Those that run have been generated half, so requests count half when they come and half when they go.
+    rates = [rate for rate in (load.arrival_rate, load.completion_rate) if rate is not None]
+    requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
+    capacity = replace(
+        capacity,
+        running=running,
+        evenness=evenness,
+        tokens=kept * capacity.tokens + passed * load.generation_token_rate,
+        requests=kept * capacity.requests + requests,
+    )
+    if running < _ENOUGH_RUNNING or passed == 0:
+        return capacity
+
+    def with_point(line: Line, latency: float | None) -> Line:
+        return line if latency is None else line.add(running, latency, weight=passed, memory=_MEMORY_S)
+
+    queued = load.waiting is None or load.waiting > load.known
+    return replace(
+        capacity,
+        pace=with_point(capacity.pace, running * load.known / load.generation_token_rate),
+        itl=with_point(capacity.itl, _quantile(settings, load, "tpot")),
+        e2e=capacity.e2e if queued else with_point(capacity.e2e, _quantile(settings, load, "e2e")),
+    )
+
+
+def _quantile(settings: PolicySettings, load: Load, name: str) -> float | None:
+    latency: Latency | None = load.latency.get(name)
+    return None if latency is None else float(getattr(latency, f"p{settings.percentile}"))
+
+
+def service(settings: PolicySettings, capacity: Capacity) -> Service | None:
+    """Return what a replica gives within the objectives; None while its speed or all that bounds it is unknown."""
+    pace, bounds = capacity.pace.fit(), _bounds(settings, capacity)
+    if pace is None or capacity.requests <= 0 or not bounds:
+        return None
+    running, why = min(bounds)
+    running = max(1.0, running)
+    return Service(running, why, capacity.tokens / capacity.requests * (pace[0] + pace[1] * running))
+
+
+def _bounds(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, str]]:
+    """Return what each resource and objective allows to run in a replica. One that idle replicas miss says nothing."""
+    bounds = _sizes(settings, capacity)
+    inter_token = capacity.itl if capacity.itl.weight else capacity.pace
+    for key, line, objective in (
+        ("itlSlo", inter_token, settings.itl_slo_s),
+        ("e2eSlo", capacity.e2e, settings.e2e_slo_s),
+    ):
+        fit = line.fit()
+        if objective is None or fit is None:
+            continue
+        idle, slope = fit
+        if slope > 0 and idle < TARGET_USE * objective:
+            bounds.append(((objective - idle) / slope, f"{key} {number(objective)}s"))
+    return bounds
+
+
+def _sizes(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, str]]:
+    slots = settings.max_num_seqs or capacity.slots
+    use = float(__import__('os').environ.get("USE","0.9")) * ((capacity.evenness or 1.0) if int(__import__('os').environ.get("EV","1")) else 1)
+    sizes = []
+    if slots is not None:
+        sizes.append((use * slots, f"{use:.0%} of its {number(slots)} slots"))
+    if capacity.room is not None:
+        sizes.append(
+            (use * capacity.room, f"{use:.0%} of the {number(capacity.room)} its KV cache holds")
+        )
+    return sizes
+
+
+def target_ongoing(settings: PolicySettings, capacity: Capacity) -> tuple[float, str]:
     """Return the ongoing requests that one replica should have, at least 1, and what says so.
 
     Until a replica was seen full, only what one carried without a queue is known to be good; and a full KV cache
     stops a replica as surely as full slots.
     """
-    known = [(capacity.carried, "the most that one carried so far")]
-    if capacity.slots is not None:
-        known = [(TARGET_USE * capacity.slots, f"{TARGET_USE:.0%} of its {number(capacity.slots)} slots")]
-    if capacity.room is not None:
-        known.append(
-            (TARGET_USE * capacity.room, f"{TARGET_USE:.0%} of the {number(capacity.room)} its KV cache holds")
-        )
+    carried = (capacity.carried, "the most that one carried so far")
+    sizes = _sizes(settings, capacity)
+    known = sizes if settings.max_num_seqs or capacity.slots is not None else [carried, *sizes]
     target, source = min(known)
     return max(1.0, target), source

@@ -52,7 +52,7 @@ class Load:
     full_running: float | None = None
     """Mean requests running in the pods where others wait: the batch slots that these pods really have."""
     latency: Mapping[str, Latency] = field(default_factory=dict)
-    """`ttft`, `itl`, `e2e`, `queue_time`; a name is absent when nothing was observed in the look-back."""
+    """`ttft`, `itl`, `tpot`, `e2e`, `queue_time`; a name is absent when nothing was observed in the look-back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from scaler.policy.capacity import Capacity
 from scaler.policy.observation import Load, Observation
 from scaler.policy.rules import Values
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals.queue import queue_seconds
-from scaler.policy.state import Capacity
 
 
 def rule_values(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Values:

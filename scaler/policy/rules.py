@@ -21,7 +21,7 @@ Values = Mapping[str, float | None]
 
 _LATENCIES = tuple(
     f"{worst}{name}_{quantile}"
-    for name in ("ttft", "itl", "e2e", "queue_time")
+    for name in ("ttft", "itl", "tpot", "e2e", "queue_time")
     for worst, quantile in (("", "p50"), ("", "p90"), ("", "p95"), ("", "p99"), ("worst_", "p95"))
 )
 METRICS = (

@@ -28,6 +28,11 @@ def _look_ahead(value: object) -> float | None:
     return None if value in (None, "auto") else parse_duration(value)
 
 
+def _percentile(value: object) -> object:
+    text = str(value).strip().removeprefix("p")
+    return int(text) if text.isdecimal() and len(text) <= 3 else value
+
+
 class PolicySettings(Settings):
     """How the replica count follows from the load. Names are Ray Serve's where Ray Serve has one."""
 
@@ -78,6 +83,45 @@ class PolicySettings(Settings):
         "the first two.",
     )
 
+    # What is promised to clients, for a capacity that is learned.
+    ttft_slo_s: Seconds | None = Field(
+        None,
+        ge=0.001,
+        le=_HOUR_S,
+        examples=["3s"],
+        description="Objective for the time to first token: a queue that the present replicas begin within it asks for "
+        "no more of them. Left out: no queue should stand.",
+    )
+    itl_slo_s: Seconds | None = Field(
+        None,
+        ge=0.0001,
+        le=_HOUR_S,
+        examples=["100ms"],
+        description="Objective for a request's mean inter-token latency (its time per output token): no more requests "
+        "should run in a replica than keep it.",
+    )
+    e2e_slo_s: Seconds | None = Field(
+        None,
+        ge=0.001,
+        le=_DAY_S,
+        examples=["30s"],
+        description="Objective for a request's whole latency: no more requests should run in a replica than keep it.",
+    )
+    percentile: Annotated[Literal[50, 90, 95, 99], BeforeValidator(_percentile)] = Field(
+        95,
+        examples=[95],
+        description="Share of the requests, in percent, that should meet the objectives: 50, 90, 95 or 99. Also how "
+        "much of the load is provided for when it is forecast.",
+    )
+    cost_weight: float = Field(
+        1.0,
+        ge=0.01,
+        le=100,
+        examples=[2],
+        description="How much a replica counts against a late request: twice the weight provides for a load of which "
+        "twice the share comes on top.",
+    )
+
     # From demand to a count.
     smoothing_factor: float = Field(
         1.0,
@@ -92,7 +136,7 @@ class PolicySettings(Settings):
         ge=0,
         le=_DAY_S,
         examples=["auto", "60s"],
-        description="How far ahead a rising demand is carried on: `auto` takes the measured start-up time, 0 is off.",
+        description="How far ahead the load is forecast: `auto` takes the measured start-up time, 0 is off.",
     )
     burst_threshold: float | None = Field(
         None,

@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from scaler.policy.capacity import Capacity
+from scaler.policy.forecast import Record
 from scaler.policy.rules import Streak
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What replicas of this target were seen to carry, in requests a replica."""
-
-    carried: float = 0.0
-    """The most that ran in one replica."""
-    slots: float | None = None
-    """What runs in a replica while others wait: it takes no more. None until a replica was full."""
-    room: float | None = None
-    """What would fill a replica's KV cache, going by those that run. None until the cache was seen in use."""
-    full_since: float | None = None
-    """Since when some replica has been full without a break."""
 
 
 @dataclass(slots=True)
@@ -31,8 +19,8 @@ class State:
     smoothed: float | None = None
     demand: float | None = None
     """Last tick's demand, queue included; None when nothing told it."""
-    trend: tuple[tuple[float, float], ...] = ()
-    """(time, demand without the queue), thinned."""
+    record: Record = Record()
+    """Of the load that is forecast."""
     up_window: tuple[tuple[float, int], ...] = ()
     down_window: tuple[tuple[float, int], ...] = ()
     """(time, want): candidates for the least and the highest want of the delay window."""
@@ -57,4 +45,4 @@ class State:
     def after_gap(self, time: float) -> State:
         """Return what stays true when nothing was seen for long, or the clock jumped to `time`."""
         changes = tuple(change for change in self.changes if change[0] <= time)
-        return State(desired=self.desired, changes=changes, capacity=replace(self.capacity, full_since=None))
+        return State(desired=self.desired, changes=changes, capacity=self.capacity.after_gap())

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from scaler.policy import delays, trend
+from scaler.policy import delays, forecast
 from scaler.policy.capacity import learn
 from scaler.policy.counting import MOST, ceil, number, pods
 from scaler.policy.decision import Step
@@ -19,12 +19,18 @@ from scaler.policy.rule_values import rule_values
 from scaler.policy.rules import Rule, Streak, Values, advance
 from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
-from scaler.policy.signals import SIGNALS
+from scaler.policy.signals import SIGNALS, Demand
 from scaler.policy.state import State
+from scaler.quoting import quoted
 
 _TIME_EPSILON_S = 1e-6
 """A delay must not take a tick more for the last bit of a difference between two times."""
-_TREND_WINDOW_S = (30.0, 180.0)
+_HPA_S = 10.0
+"""What delivery adds to a start: half a sync of the HPA, and a tick."""
+_START_UP_S = 60.0
+"""Taken for a start until one was seen."""
+_WINDOW_S = (10.0, 60.0)
+"""An excess of load hurts when it lasts about as long as a request does, within these bounds."""
 
 
 @dataclass(slots=True)
@@ -39,6 +45,8 @@ class Draft:
     floor: Window | None = None
     """The open window of the schedule."""
     demand: dict[str, float] = field(default_factory=dict)
+    best: Demand | None = None
+    """The signal's answer that counts; None where only rules or nothing spoke."""
     backlog: float = 0.0
     """The part of the want that is there only to work off what waits."""
     level: float = 0.0
@@ -61,7 +69,7 @@ def signals(draft: Draft) -> None:
     """Take the highest of what the signals and rules want; a pod that cannot be seen counts as fully used."""
     settings, observation, state = draft.settings, draft.observation, draft.state
     load = observation.load
-    state.capacity = learn(state.capacity, observation)
+    state.capacity = learn(settings, state.capacity, observation)
     if not load.known:
         _fired(draft, {})
         _stay(draft, max(draft.base, observation.replicas.requested))
@@ -81,7 +89,7 @@ def signals(draft: Draft) -> None:
             best, draft.want = demand, demand.replicas
         draft.say("signals", f"{name}: {demand.replicas:.2f} replicas, {demand.text}")
     if best is not None:
-        draft.backlog = best.backlog
+        draft.best, draft.backlog = best, best.backlog
         if load.unknown:
             draft.want += min(len(load.unknown), max(0, draft.base - load.known))
             draft.say("signals", f"{pods(len(load.unknown))} unknown: counted as fully used, up to {draft.base} in all")
@@ -116,7 +124,7 @@ def _rules(draft: Draft, alone: bool) -> None:
         credited = min(size, coming if rule.up else going)
         (up if rule.up else down).append(size - credited)
         credit = f" ({credited} of them on the way{'' if rule.up else ' out'})" if credited else ""
-        texts.append(f"rule {rule.text!r} fires: {'+' if rule.up else '-'}{size}{credit}")
+        texts.append(f"rule {quoted(rule.text)} fires: {'+' if rule.up else '-'}{size}{credit}")
     limits = observation.limits
     least = min(limits.maximum, max(limits.minimum, draft.floor.floor if draft.floor else 0))
     moved = (base if alone else max(base, draft.want)) + max(up) if up else base - max(down)
@@ -156,7 +164,7 @@ def burst(draft: Draft) -> None:
         return
     rise = (draft.want - last) / max(now - last_time, draft.settings.metrics_interval_s)
     if rise >= threshold * ready and draft.want > draft.base:
-        draft.burst, state.trend = True, ()  # a jump is no ramp
+        draft.burst = True
         draft.want = max(draft.want, ready * draft.settings.upscaling_factor)
         draft.say("burst", f"demand rises by {number(rise)} replicas/s, {rise / ready:.0%} of the ready ones: no delay")
 
@@ -177,21 +185,38 @@ def smooth(draft: Draft) -> None:
 
 
 def look_ahead(draft: Draft) -> None:
-    """Carry a rising demand on over the start-up time: what is asked for now serves only then.
+    """Provide for the load of one start-up time from now: what is asked for now serves only then.
 
-    The queue is left out: it grows with time even under a steady overload, and credit takes care of it.
+    Where arrivals make the demand they are what is forecast, else the demand itself. The queue is left out: it grows
+    with time even under a steady overload.
     """
-    start_up, fixed = draft.observation.start_up, draft.settings.look_ahead_s
-    horizon = fixed if fixed is not None else start_up.median if start_up else 0.0
-    if horizon <= 0 or draft.observation.load.unknown:
+    settings, observation, best = draft.settings, draft.observation, draft.best
+    horizon = settings.look_ahead_s
+    if horizon is None:
+        horizon = _HPA_S + (observation.start_up.median if observation.start_up else _START_UP_S)
+    if horizon <= 0 or observation.load.unknown:
         return
-    window = min(max(horizon, _TREND_WINDOW_S[0]), _TREND_WINDOW_S[1])
-    draft.state.trend = trend.append(draft.state.trend, draft.observation.time, draft.level, window)
-    ahead = trend.rising_slope(draft.state.trend) * horizon
-    if ahead > 0:
-        before, draft.want = draft.want, draft.want + ahead
-        if ceil(before) != ceil(draft.want):
-            draft.say("look_ahead", f"{before:.2f} now, rising by {number(ahead)} in the next {number(horizon)}s")
+    arrivals, each = observation.load.arrival_rate, best.per_arrival_rate if best else None
+    load, each = (draft.level, 1.0) if arrivals is None or each is None else (arrivals, each)
+    draft.state.record = record = forecast.follow(
+        draft.state.record,
+        observation.time,
+        load,
+        horizon_s=horizon,
+        window_s=min(_WINDOW_S[1], max(_WINDOW_S[0], best.request_s if best and best.request_s else _WINDOW_S[0])),
+        allowed_excess=min(1.0, (1 - settings.percentile / 100) * settings.cost_weight),
+    )
+    if record.forecast is None:
+        return
+    before, ahead = draft.want, record.forecast.value * each
+    draft.want = ahead + draft.want - draft.level
+    if ceil(before) != ceil(draft.want):
+        margin = (record.forecast.value - record.forecast.expected) * each
+        draft.say(
+            "look_ahead",
+            f"{number(before)} → {number(draft.want)}: {number(ahead - margin)} expected in {number(horizon)}s "
+            f"({record.forecast.by}), {number(margin)} more for how wrong such forecasts were",
+        )
 
 
 def factors(draft: Draft) -> None:
@@ -335,7 +360,7 @@ def bounds(draft: Draft) -> None:
     limits, window = draft.observation.limits, draft.floor
     if window is not None and draft.want < window.floor:
         draft.want = float(min(window.floor, MOST))
-        draft.say("bounds", f"raised to {draft.want:.0f} by schedule {window.text!r}")
+        draft.say("bounds", f"raised to {draft.want:.0f} by schedule {quoted(window.text)}")
     if draft.want < limits.minimum:
         draft.want = float(limits.minimum)
         draft.say("bounds", f"raised to the minimum of {limits.minimum}")

@@ -24,6 +24,7 @@ DIALECT = Dialect(
     histograms={
         "ttft": metrics("vllm:time_to_first_token_seconds"),
         "itl": metrics("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"),
+        "tpot": metrics("vllm:request_time_per_output_token_seconds"),
         "e2e": metrics("vllm:e2e_request_latency_seconds"),
         "queue_time": metrics("vllm:request_queue_time_seconds", "vllm:time_in_queue_requests"),
     },

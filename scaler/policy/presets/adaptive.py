@@ -1,10 +1,9 @@
-"""The default: needs no numbers. Capacity is learned, a rise is carried on over the measured start-up time."""
+"""The default: needs no numbers. Capacity is learned within the objectives, and load is forecast over a start-up."""
 
 VALUES = {
-    "smoothingFactor": "0.5",  # two or three ticks: less than a start-up, more than a jitter
-    "burstThreshold": "1",  # demand that grows by the whole present fleet within a second does not wait
+    "ttftSlo": "3s",  # what people bear; engines that cannot keep the second one even when idle are not held to it
+    "itlSlo": "100ms",
     "lookAhead": "auto",
-    "upscaleDelay": "2s",
-    "downscaleDelay": "5m",  # dearer than a wrong start is a start that has to be made twice
-    "downscaleLimit": "25%/1m",
+    "lookBackPeriod": "10s",  # arrivals should tell soon; forecasts and capacity average by themselves
+    "downscaleDelay": "2m",  # the forecast's margin remembers longer: this only keeps single pods from going and coming
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from scaler.policy.capacity import Capacity
 from scaler.policy.observation import Observation
 from scaler.policy.settings import PolicySettings
-from scaler.policy.signals import kv_cache, ongoing, queue, tokens
+from scaler.policy.signals import kv_cache, ongoing, queue, tokens, work
 from scaler.policy.signals.demand import Demand
-from scaler.policy.state import Capacity
 
 Signal = Callable[[PolicySettings, Capacity, Observation], Demand | None]
 """Returns the demand, or None when what it needs is unknown."""
@@ -25,7 +25,7 @@ class Entry:
 
 SIGNALS: Mapping[str, Entry] = {
     "ongoing requests": Entry(lambda s: s.target_ongoing_requests is not None, ongoing.demand),
-    "learned capacity": Entry(ongoing.is_default, ongoing.learned_demand),
+    "work": Entry(ongoing.is_default, work.demand),
     "queue seconds": Entry(lambda s: s.target_queue_seconds is not None, queue.demand),
     "KV cache": Entry(lambda s: s.target_kv_cache_usage is not None, kv_cache.demand),
     "tokens": Entry(lambda s: s.target_tokens_per_second is not None, tokens.demand),

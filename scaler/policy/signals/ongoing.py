@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from scaler.policy.capacity import target_ongoing
+from scaler.policy.capacity import Capacity, target_ongoing
 from scaler.policy.counting import number
 from scaler.policy.observation import Observation
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals.demand import Demand
-from scaler.policy.state import Capacity
 
 
 def is_default(settings: PolicySettings) -> bool:
@@ -33,9 +30,7 @@ def demand(settings: PolicySettings, _: Capacity, observation: Observation) -> D
 
 def learned_demand(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Demand | None:
     """Demand by the capacity that replicas were seen to have (or by `max_num_seqs` where it is given)."""
-    if settings.max_num_seqs is not None:
-        capacity = replace(capacity, slots=settings.max_num_seqs)
-    target, source = target_ongoing(capacity)
+    target, source = target_ongoing(settings, capacity)
     return _demand(observation, target, f" ({source})")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from scaler.policy.capacity import Capacity
 from scaler.policy.counting import number
 from scaler.policy.observation import Observation
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals.demand import Demand
-from scaler.policy.state import Capacity
 
 
 def demand(settings: PolicySettings, _: Capacity, observation: Observation) -> Demand | None:

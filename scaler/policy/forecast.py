@@ -1,0 +1,157 @@
+"""What a load will be one start-up time from now: simple forecasts, and a margin from how wrong they were so far.
+
+Nothing is assumed about the traffic. Every forecaster is tried on the past of this very target: what it said one
+horizon ago is held against what came. Its margin is the least with which only a small share of that load would have
+come on top, and the forecaster whose forecasts and margin are cheapest speaks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Forecaster = Callable[[Sequence[float], float, float], float]
+
+STEPS_IN_HORIZON = 20
+_STEP_S = (1.0, 15.0)
+"""The shortest and the longest step in which the load's past is kept."""
+_LONGEST_WINDOW_S = 300.0
+_LEVEL_S = 20.0
+_REMEMBERED = 240
+"""Forecasts that are held against what came: those of the last twelve horizons."""
+_ENOUGH = 12
+"""With fewer, the margin is what chance alone would need: one standard deviation of arrivals (Poisson)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is to be expected, and to be provided for."""
+
+    value: float
+    """With the margin."""
+    expected: float
+    by: str
+    """The forecaster that spoke, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is remembered of a load: its past, forecasts that are not due yet, and the errors of those that were."""
+
+    step_s: float = 0.0
+    begun: float | None = None
+    """When the present step began."""
+    sum: float = 0.0
+    count: int = 0
+    """Of the values in the present step."""
+    past: tuple[float, ...] = ()
+    """The means of the steps before, oldest first."""
+    pending: tuple[tuple[float, ...], ...] = ()
+    """What each forecaster said, at each of the last steps, for one horizon later."""
+    came: tuple[float, ...] = ()
+    """The load that came, at each step for which there had been a forecast."""
+    errors: tuple[tuple[float, ...], ...] = ()
+    """By forecaster: how much more came at these steps than it had said."""
+    forecast: Forecast | None = None
+
+
+def follow(
+    record: Record, time: float, load: float, *, horizon_s: float, window_s: float, allowed_excess: float
+) -> Record:
+    """Take in the load (say, requests per second) at `time` and return the record with a new forecast in it.
+
+    `window_s` is over how long an excess has to last to hurt: what came is averaged over it. `allowed_excess` is the
+    share of the load, 0 to 1, that may come on top of what was provided for. A horizon that changed by much begins
+    a new record, since the errors at another one say nothing.
+    """
+    step = min(_STEP_S[1], max(_STEP_S[0], horizon_s / STEPS_IN_HORIZON))
+    if record.begun is None or abs(record.step_s - step) > 0.3 * step:
+        return Record(step_s=step, begun=time, sum=load, count=1, forecast=record.forecast)
+    if time - record.begun < record.step_s:
+        return Record(
+            record.step_s,
+            record.begun,
+            record.sum + load,
+            record.count + 1,
+            record.past,
+            record.pending,
+            record.came,
+            record.errors,
+            record.forecast,
+        )
+    step = record.step_s
+    longest = math.ceil(max(_LONGEST_WINDOW_S, horizon_s) / step)
+    past = (*record.past, record.sum / record.count)[-longest:]
+    said = tuple(forecaster(past, step, horizon_s) for forecaster in FORECASTERS.values())
+    pending, came, errors = (*record.pending, said), record.came, record.errors or ((),) * len(said)
+    if len(pending) > max(1, round(horizon_s / step)):
+        actual, then, pending = _mean(past, step, window_s), pending[0], pending[1:]
+        came = (*came, actual)[-_REMEMBERED:]
+        errors = tuple((*each, actual - guess)[-_REMEMBERED:] for each, guess in zip(errors, then, strict=True))
+    forecast = _cheapest(said, came, errors, window_s, allowed_excess)
+    return Record(step, time, load, 1, past, pending, came, errors, forecast)
+
+
+def _cheapest(
+    said: Sequence[float],
+    came: Sequence[float],
+    errors: Sequence[Sequence[float]],
+    window_s: float,
+    allowed_excess: float,
+) -> Forecast:
+    """Choose the forecaster that would have provided least, on average, for no more excess than is allowed."""
+    names = list(FORECASTERS)
+    if len(came) < _ENOUGH:
+        guess = said[_FIRST]
+        return Forecast(guess + math.sqrt(guess / window_s), guess, names[_FIRST])
+    allowed = allowed_excess * math.fsum(came) / len(came)
+    margins = [least_margin(each, allowed) for each in errors]
+    # A forecaster's mean is the mean of what came less that of its errors; the first is the same for all.
+    costs = [margin - math.fsum(each) / len(each) for margin, each in zip(margins, errors, strict=True)]
+    i = costs.index(min(costs))
+    return Forecast(said[i] + margins[i], said[i], names[i])
+
+
+def least_margin(errors: Sequence[float], allowed: float) -> float:
+    """Return the least margin ≥ 0 over which the errors stand out by no more than `allowed`, on average over all.
+
+    Counting the excess weighs a short wave that doubles the load as it weighs on people, where a quantile of the
+    time would not see it at all.
+    """
+    most = allowed * len(errors)
+    total = 0.0
+    for count, error in enumerate(sorted(errors, reverse=True)):
+        if total - count * error > most:
+            return max(0.0, (total - most) / count)
+        total += error
+    return max(0.0, (total - most) / len(errors))
+
+
+def _mean(past: Sequence[float], step: float, window_s: float) -> float:
+    part = past[-max(1, round(window_s / step)) :]
+    return math.fsum(part) / len(part)
+
+
+def _line(past: Sequence[float], step: float, window_s: float, horizon_s: float) -> float:
+    """Carry the least-squares line through the window on to the horizon; no load is below 0."""
+    part = past[-max(4, round(window_s / step)) :]
+    n = len(part)
+    mean, middle = math.fsum(part) / n, (n - 1) / 2
+    if n < 4:
+        return mean
+    slope = math.fsum((i - middle) * load for i, load in enumerate(part)) / (n * (n * n - 1) / 12)
+    return max(0.0, mean + slope * (middle + horizon_s / step))
+
+
+FORECASTERS: Mapping[str, Forecaster] = {
+    "mean of 5 min": lambda past, step, _: _mean(past, step, 300.0),
+    "mean of 1 min": lambda past, step, _: _mean(past, step, 60.0),
+    "level": lambda past, step, _: _mean(past, step, _LEVEL_S),
+    "line through 1 min": lambda past, step, horizon_s: _line(past, step, 60.0, horizon_s),
+    "line through 2 min": lambda past, step, horizon_s: _line(past, step, 120.0, horizon_s),
+    "line through 4 min": lambda past, step, horizon_s: _line(past, step, 240.0, horizon_s),
+}
+"""Name → what it makes of the past, a step and a horizon in seconds."""
+_FIRST = list(FORECASTERS).index("mean of 1 min")
+"""Who speaks while nothing is known of anybody's errors."""
