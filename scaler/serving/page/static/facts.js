@@ -7,7 +7,7 @@ import { duration, number, percent } from "./format.js";
 const FACTS = [
   ["Wanted", (e) => number(e.replicas.desired), (e) => `of ${e.replicas.minimum}–${e.replicas.maximum}`, "main"],
   ["Ready", (e) => number(e.replicas.ready), (e) => `${e.replicas.requested} requested`],
-  ["Starting", (e) => number(e.replicas.starting), (e) => (e.start_up ? `a start takes ${duration(e.start_up.median)}` : "no start seen yet")],
+  ["Starting", (e) => number(e.replicas.starting), (e) => (e.start_up ? `takes ${duration(e.start_up.median)}` : "no start seen")],
   ["Unknown", (e) => number(e.load.unknown_pods), (e) => `of ${e.replicas.ready} ready pods`, (e) => (e.load.unknown_pods ? "bad" : "")],
   ["Unschedulable", (e) => number(e.replicas.unschedulable), (e) => `${e.replicas.terminating} terminating`, (e) => (e.replicas.unschedulable ? "bad" : "")],
   ["Waiting", (e) => number(e.load.waiting), () => "requests"],

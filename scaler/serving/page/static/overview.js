@@ -161,28 +161,23 @@ function showUnknown(td, row) {
   td.classList.toggle("bad", row.unknown_pods > 0);
 }
 
-/** What is wrong, or else the reason of the last change and its age. */
+/** What is wrong, or else the age and the reason of the last change. */
 function showWhy(td, row) {
-  if (!td.firstChild) td.append(h("span", { class: "age" }), h("span", { class: "text" }));
-  const [age, text] = td.children;
+  if (!td.firstChild) td.append(h("span", { class: "age" }), h("span", {}), h("span", {}));
+  const [age, wrong, reason] = td.children;
   if (td.shownRow === row) {
     if (age.shownText) showAge(age, row.last_change_time);
     return;
   }
   td.shownRow = row;
-  const wrong = troubles(row);
-  td.classList.toggle("bad", wrong.length > 0);
-  if (wrong.length) {
-    setText(age, "");
-    showReason(text, wrong.join("; "));
-  } else if (row.last_change) {
-    showAge(age, row.last_change_time);
-    showReason(text, row.last_change);
-  } else {
-    setText(age, "");
-    showReason(text, row.replicas ? "no change yet" : "no decision yet");
-  }
-  setAttribute(td, "title", text.textContent);
+  const problems = troubles(row).join("; ");
+  const changed = !problems && row.last_change;
+  td.classList.toggle("bad", problems !== "");
+  setText(wrong, problems);
+  if (changed) showAge(age, row.last_change_time);
+  else setText(age, "");
+  showReason(reason, problems ? "" : changed || (row.replicas ? "no change yet" : "no decision yet"));
+  setAttribute(td, "title", wrong.textContent + reason.textContent);
 }
 
 function textOf(row) {
