@@ -32,6 +32,7 @@ sources:
   dcgmURL: http://{host_ip}:9400/metrics
   bearerToken: {secretName: page-token}
   ca: {configMapName: page-ca}
+page: {token: {secretName: look}}
 tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
 recording: {enabled: true, claimName: recordings}
 logLevel: debug
@@ -137,6 +138,7 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--prometheus=http://prometheus.monitoring.svc:9090",
         "--dcgm-url=http://{host_ip}:9400/metrics",
         "--bearer-token-file=/etc/vllm-scaler/bearer-token/token",
+        "--page-token-file=/etc/vllm-scaler/page-token/token",
         "--ca-file=/etc/vllm-scaler/ca/ca.crt",
         "--policies=/etc/vllm-scaler/policies/policies.yaml",
         "--shadow",
