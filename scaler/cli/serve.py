@@ -78,6 +78,7 @@ class Plan:
     record: Path | None
     shadow: bool
     ray: bool
+    ray_token_file: Path | None
 
 
 def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: str | None = None) -> Any:
@@ -139,6 +140,10 @@ def serve(
         bool,
         _option("Cluster", "--ray", "Carry the counts of RayWorkerGroups to KubeRay's RayClusters and RayServices."),
     ] = False,
+    ray_token_file: Annotated[
+        Path | None,
+        _option("Cluster", "--ray-token-file", "Token that Ray's dashboards ask for; may change.", file=True),
+    ] = None,
     allow_endpoints: Annotated[
         str,
         _option(
@@ -224,6 +229,7 @@ def serve(
             record=record,
             shadow=shadow,
             ray=ray,
+            ray_token_file=ray_token_file,
         )
         calm_collector()
         uvloop.run(_run(plan))
@@ -298,7 +304,7 @@ async def _run_in_cluster(
     host = await stack.enter_async_context(Host(targets, plan.ports))
     tasks = [_started(stack, part.run()) for part in (discovery, events, silence)]
     if plan.ray:
-        bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces)
+        bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces, plan.ray_token_file)
         tasks.append(_started(stack, bridge.run()))
     if election:
         tasks.append(_started(stack, election.run()))

@@ -84,8 +84,9 @@ def cluster_spec(
     autoscaled: bool = False,
     drain: str = "0s",
     image: str = "rayproject/ray:2.52.0",
+    dashboard: int = 8265,
 ) -> dict[str, Any]:
-    """A head and one worker group, whose pods take the time `drain` to end."""
+    """A head, with the dashboard's port, and one worker group, whose pods take the time `drain` to end."""
     group: dict[str, Any] = {
         "groupName": GROUP,
         "minReplicas": minimum,
@@ -96,7 +97,7 @@ def cluster_spec(
     }
     if replicas is not None:
         group["replicas"] = replicas
-    head = {"rayStartParams": {}, "template": _template("ray-head", image, "0s")}
+    head = {"rayStartParams": {}, "template": _template("ray-head", image, "0s", dashboard=dashboard)}
     return {"enableInTreeAutoscaling": autoscaled, "headGroupSpec": head, "workerGroupSpecs": [group]}
 
 
@@ -132,10 +133,11 @@ def serve_with(cluster: Cluster, namespace: str, service: str, *, active: str, p
     set_status(cluster, f"{SERVICES.format(namespace)}/{service}", status)
 
 
-def _template(container: str, image: str, drain: str) -> Manifest:
+def _template(container: str, image: str, drain: str, **ports: int) -> Manifest:
+    named = [{"name": name, "containerPort": port} for name, port in ports.items()]
     return {
         "metadata": {"annotations": {STARTUP: "0s", DRAIN: drain}},
-        "spec": {"containers": [{"name": container, "image": image}]},
+        "spec": {"containers": [{"name": container, "image": image, "ports": named}]},
     }
 
 

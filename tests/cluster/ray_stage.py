@@ -10,7 +10,7 @@ from tests.cluster.keda import KedaCluster
 from tests.cluster.kuberay import CLUSTERS, GROUP, SERVICES, WORKER_GROUPS
 
 _T = TypeVar("_T")
-_SOON_S = 120.0
+_SOON_S = 300.0
 
 
 class RayStage:

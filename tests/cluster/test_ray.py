@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.cluster.control_plane import Manifest
@@ -11,9 +14,11 @@ from tests.cluster.fleet import ClusterFleet
 from tests.cluster.keda import KedaCluster
 from tests.cluster.kuberay import CLUSTERS, GROUP, KubeRay, ray_cluster, ray_service, serve_with, worker_group
 from tests.cluster.local_pod import LocalPod
+from tests.cluster.ray_nodes import APPLICATION, DEPLOYMENT, RayNodes
 from tests.cluster.ray_stage import RayStage
 from tests.cluster.release import Release
 from tests.cluster.workloads import scaled_object
+from tests.waiting import until
 
 pytestmark = pytest.mark.toolchain
 
@@ -226,3 +231,37 @@ def test_a_service_keeps_its_count_through_an_upgrade(ray: RayStage) -> None:
     ray.wait_for("the new selector", lambda: ray.status("chat")["selector"] == f"ray.io/cluster={new},ray.io/group=gpu")
     assert ray.status("chat")["readyReplicas"] == 4
     assert ray.condition("chat")[:2] == ("True", "Carried")
+
+
+@pytest.mark.timeout(1200)  # Ray's nodes take a minute each to start where the machine is busy
+async def test_a_real_serve_deployment_is_scaled_with_its_workers_and_loses_no_request(
+    ray: RayStage, tmp_path: Path
+) -> None:
+    dashboard = ray.cluster.reserve_port("ray")
+    ray.apply(ray_cluster("llama", replicas=1, dashboard=dashboard))
+    with RayNodes(ray, "llama", dashboard) as nodes:
+
+        def served(count: int) -> bool:
+            there = nodes.follow() == count and carried(ray, "llama", count)
+            return there and ray.condition("llama")[1] == "Carried" and nodes.target() == count
+
+        ray.wait_for("a node", nodes.follow)
+        nodes.deploy()
+        ray.apply(worker_group("llama", serve={"application": APPLICATION, "deployment": DEPLOYMENT}))
+        ray.wait_for("a replica", lambda: served(1))
+        assert ray.worker_group("llama")["spec"]["replicas"] == 1
+        ray.scale("llama", 2)
+        ray.wait_for("two replicas", lambda: served(2))
+        nodes.deploy(max_ongoing_requests=2)  # at which Serve's target falls to the configuration's
+        ray.wait_for("two replicas of the new kind", lambda: nodes.limit() == 2 and served(2))
+
+        pods = ray.workers("llama")
+        query = {"seconds": "10", "mark": str(tmp_path)}
+        async with httpx.AsyncClient(timeout=60.0, trust_env=False) as client:
+            requests = [asyncio.create_task(client.get(nodes.url, params=query)) for _ in range(4)]
+            await until(lambda: len(list(tmp_path.iterdir())) == 4, "four requests at work")
+            await asyncio.to_thread(ray.scale, "llama", 1)
+            await asyncio.to_thread(ray.wait_for, "one replica", lambda: served(1))
+            answers = await asyncio.gather(*requests)
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert sorted(answer.text for answer in answers) == sorted(pods * 2)  # one of which has gone
