@@ -207,6 +207,7 @@ def serve(
         raise typer.BadParameter("--tls-cert and --tls-key go together")
     if client_ca is not None and tls_cert is None:
         raise typer.BadParameter("--client-ca needs --tls-cert and --tls-key")
+    _holds_something("--page-token-file", page_token_file)
     tls = TlsFiles(tls_cert, tls_key, client_ca) if tls_cert and tls_key else None
     logs.configure(log_format, log_level)
     try:
@@ -422,9 +423,13 @@ def _access(ca_file: Path | None, bearer_token_file: Path | None, server_name: s
         tls_context(access).get()
     except OSError as error:
         raise typer.BadParameter(f"{ca_file} is no PEM file of certificates: {error}", param_hint="--ca-file") from None
-    if bearer_token_file and not bearer_token_file.read_bytes().strip():
-        raise typer.BadParameter(f"{bearer_token_file} is empty", param_hint="--bearer-token-file")
+    _holds_something("--bearer-token-file", bearer_token_file)
     return access
+
+
+def _holds_something(option: str, file: Path | None) -> None:
+    if file and not file.read_bytes().strip():
+        raise typer.BadParameter(f"{file} is empty", param_hint=option)
 
 
 def _recorder(path: Path) -> Recorder:
