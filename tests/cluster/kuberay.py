@@ -48,14 +48,15 @@ class KubeRay:
         role = yaml.safe_load((rights / "role.yaml").read_text())
         self._cluster.apply(account, role, binding, namespace=_NAMESPACE)
         probe = self._cluster.reserve_port(_NAME)
+        self._command = [
+            toolchain.binary("kuberay"),
+            "-enable-leader-election=false",
+            "-metrics-addr=0",
+            f"-health-probe-bind-address=127.0.0.1:{probe}",
+        ]
         self._program = self._cluster.run(
             _NAME,
-            [
-                toolchain.binary("kuberay"),
-                "-enable-leader-election=false",
-                "-metrics-addr=0",
-                f"-health-probe-bind-address=127.0.0.1:{probe}",
-            ],
+            self._command,
             {
                 "KUBECONFIG": str(self._cluster.service_account_kubeconfig(_NAMESPACE, _NAME)),
                 "ENABLE_INIT_CONTAINER_INJECTION": "false",  # it would make workers wait for their head to answer
@@ -69,9 +70,10 @@ class KubeRay:
     ) -> None:
         self._cluster.programs.pop(_NAME).stop()
 
-    def restart(self) -> None:
-        """Forget everything that is not in the cluster."""
+    def restart(self, *gates: str) -> None:
+        """Forget everything that is not in the cluster, and go on with the feature gates that are given."""
         self._program.stop()
+        self._program.command = [*self._command, *(f"-feature-gates={gate}=true" for gate in gates)]
         self._program.start()
 
 

@@ -35,6 +35,10 @@ class RayStage:
         staying = [pod["metadata"] for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
         return [pod["name"] for pod in sorted(staying, key=lambda pod: (pod["creationTimestamp"], pod["name"]))]
 
+    def ready(self, selector: str) -> list[str]:
+        """The names of the pods that are ready and that a selector picks."""
+        return self.cluster.ready_pods(self.namespace, selector)
+
     def group_of(self, cluster: str) -> dict[str, Any]:
         """A RayCluster's worker group."""
         found = self.cluster.get(f"{CLUSTERS.format(self.namespace)}/{cluster}") or {}

@@ -97,21 +97,43 @@ def test_a_worker_that_drains_costs_no_other_one_its_place(ray: RayStage, kubera
     ray.wait_for("two workers", lambda: carried(ray, "llama", 2))
     (victim,) = before - set(ray.workers("llama"))
     assert ray.group_of("llama")["scaleStrategy"]["workersToDelete"] == [victim]
-    kuberay.restart()  # what it knew of the deletion was in its memory
     ray.scale("llama", 3)
+    ray.wait_for("the count", lambda: ray.group_of("llama")["replicas"] == 3)
+    kuberay.restart()  # till then it waits for the end of the one that it deleted, which it remembers
     ray.wait_for("three workers", lambda: carried(ray, "llama", 3))
     assert before - {victim} < set(ray.workers("llama"))
     ray.cluster.kubectl("delete", "pod", victim, "--force", "--grace-period=0", "-n", ray.namespace)
     ray.wait_for("a cleared list", lambda: not ray.group_of("llama")["scaleStrategy"]["workersToDelete"])
 
 
-def test_replicas_of_several_hosts_are_counted_as_replicas(ray: RayStage) -> None:
+@pytest.fixture
+def indexing(kuberay: KubeRay) -> Iterator[None]:
+    """KubeRay says which pods make a replica, as it does by itself from 1.6 on."""
+    kuberay.restart("RayMultiHostIndexing")
+    yield
+    kuberay.restart()
+
+
+def test_replicas_of_several_hosts_come_and_go_as_one(ray: RayStage, indexing: None) -> None:
+    def there(count: int) -> bool:
+        return len(ray.workers("big")) == 2 * count and ray.status("big").get("readyReplicas") == count
+
+    ray.apply(ray_cluster("big", replicas=1, hosts=2), worker_group("big"))
+    ray.wait_for("two hosts", lambda: there(1))
+    ray.scale("big", 3)
+    ray.wait_for("six hosts", lambda: there(3))
+    ray.scale("big", 2)
+    ray.wait_for("four hosts", lambda: there(2))
+    assert len(ray.ready(ray.status("big")["selector"])) == 2
+
+
+def test_hosts_that_cannot_be_told_apart_are_counted_but_hold_autoscalers(ray: RayStage) -> None:
     ray.apply(ray_cluster("big", replicas=1, hosts=2), worker_group("big"))
     ray.wait_for("two hosts", lambda: len(ray.workers("big")) == 2 and ray.status("big").get("replicas") == 1)
-    ray.scale("big", 3)
-    ray.wait_for("six hosts", lambda: len(ray.workers("big")) == 6 and ray.status("big").get("readyReplicas") == 3)
     ray.scale("big", 2)
-    ray.wait_for("four hosts", lambda: len(ray.workers("big")) == 4 and ray.status("big").get("replicas") == 2)
+    ray.wait_for("four hosts", lambda: len(ray.workers("big")) == 4 and ray.status("big").get("readyReplicas") == 2)
+    assert "selector" not in ray.status("big")
+    assert "switch its feature gate RayMultiHostIndexing on" in ray.condition("big")[2]
 
 
 def test_what_cannot_be_carried_says_what_to_change_and_goes_on_when_that_is_done(ray: RayStage) -> None:

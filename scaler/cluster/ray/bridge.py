@@ -137,6 +137,11 @@ class RayBridge:
         else:
             notes.races = 0
             message = f"{scene.serving} is to have {carried.wish.count} replicas of group {group.group}"
+            if not counts.selector:
+                message += (
+                    "; autoscalers hold, for KubeRay does not say which pods make a replica of several hosts: switch "
+                    "its feature gate RayMultiHostIndexing on"
+                )
             await self._tell(group, carried.counts, Condition(READY, True, "Carried", message), carried.wish.limit)
 
     async def _tell(self, group: WorkerGroup, counts: Counts | None, ready: Condition, limit: str = "") -> None:

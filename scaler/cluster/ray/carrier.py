@@ -12,12 +12,12 @@ import structlog
 
 from scaler.cluster.client import ApiClient
 from scaler.cluster.errors import ApiError
-from scaler.cluster.model import Phase
 from scaler.cluster.ray.carry import Load, Wish, patch, wish
 from scaler.cluster.ray.contest import Memory, looked, written
 from scaler.cluster.ray.model import BridgeError, GroupSpec, RayObject, ServeRef, TargetKind, Worker, WorkerGroup
 from scaler.cluster.ray.serve import ServeApi, ServeState
 from scaler.cluster.ray.status import Counts
+from scaler.cluster.ray.victims import replicas
 from scaler.cluster.ray.view import Scene, View, group_of
 from scaler.cluster.resources import RAY_CLUSTERS, RAY_SERVICES, RAY_WORKER_GROUPS
 
@@ -135,10 +135,10 @@ class Carrier:
         """Give Serve the workers that it needs, and keep those that are `used`; Ray's autoscaler does so by itself."""
         if cluster.autoscaled:
             return
-        workers = [w for w in self._workers(group, cluster) if w.phase is not Phase.TERMINATING]
-        free = {worker.name: 0.0 for worker in workers if worker.name not in used}
-        needed = math.ceil((len(workers) - len(free)) / group_of(cluster, group).hosts)
-        await self._write(group, cluster, replace(wished, count=max(wished.count, needed)), notes, lambda: free)
+        present = replicas(self._workers(group, cluster), group_of(cluster, group).hosts)
+        needed = sum(replica.stays and not replica.names.isdisjoint(used) for replica in present)
+        load = {name: math.inf if name in used else 0.0 for replica in present for name in replica.names}
+        await self._write(group, cluster, replace(wished, count=max(wished.count, needed)), notes, lambda: load)
 
     async def _write(
         self, group: WorkerGroup, obj: RayObject, wished: Wish, notes: Notes, load: Load | None = None

@@ -17,6 +17,7 @@ OURS = "vllm-scaler"
 """Our name among an object's managers, as the API server takes it from the User-Agent."""
 CLUSTER_LABEL = "ray.io/cluster"
 GROUP_LABEL = "ray.io/group"
+HOST_LABEL = "ray.io/replica-host-index"
 _REPLICA_LABEL = "ray.io/worker-group-replica-name"
 """Of the pods of one replica, where a replica has several hosts and KubeRay's RayMultiHostIndexing is on."""
 _NO_MAXIMUM = 2**31 - 1
