@@ -49,6 +49,8 @@ CALL_EVERY_S = 0.05
 SET_UP_S = 600.0
 MOST_MB = 300
 MOST_MS = 5.0
+MOST_REQUESTS = 2.0
+"""To the API server: a watch of each kind in each namespace, opened anew every ten seconds, and nothing at each tick."""
 OTHERS = ("kube-apiserver", "etcd", "kube-controller-manager", "keda-operator", "keda-adapter", "pods")
 
 Key = tuple[str, str]
@@ -224,6 +226,6 @@ def _rows(before: Reading, after: Reading, took_ms: list[float], resident: float
         measured=f"{own_requests:.2f} a second",
         beside=f"{requests:.0f} a second, from all programs",
         ratio=None,
-        budget="< 1 a second",
-        held=own_requests < 1.0,
+        budget=f"< {MOST_REQUESTS:g} a second",
+        held=own_requests < MOST_REQUESTS,
     )
