@@ -50,7 +50,7 @@ SET_UP_S = 600.0
 MOST_MB = 300
 MOST_MS = 5.0
 MOST_REQUESTS = 2.0
-"""To the API server: a watch of each kind in each namespace, opened anew every ten seconds, and nothing at each tick."""
+"""To the API server: a watch of each kind in each namespace, anew every ten seconds, and nothing at each tick."""
 OTHERS = ("kube-apiserver", "etcd", "kube-controller-manager", "keda-operator", "keda-adapter", "pods")
 
 Key = tuple[str, str]
