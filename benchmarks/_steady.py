@@ -26,7 +26,7 @@ from scaler.exposition.sample import Histogram, Sample
 from scaler.serving.address import Address
 from scaler.serving.host import Host, Ports, calm_collector
 from scaler.sources.source import Endpoint, ReadOptions, Unknown
-from scaler.targets import Targets, World
+from scaler.targets import Outcomes, Record, Target, Targets, World
 
 NAMESPACE = "bench"
 TARGETS = 1000
@@ -75,11 +75,14 @@ class SteadyFleet:
 
 
 @contextmanager
-def server(targets: int, warm_up_s: float) -> Iterator[tuple[str, int]]:
-    """A scaler that has run so long with so many targets: its gRPC address and its process id."""
+def server(targets: int, warm_up_s: float, *, ages: bool = False) -> Iterator[tuple[str, int]]:
+    """A scaler that has run so long with so many targets: its gRPC address and its process id.
+
+    One that `ages` remembers each tick seven times, at moments of the hour before it.
+    """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(targets, warm_up_s, there), daemon=True)
+    process = context.Process(target=_serve, args=(targets, warm_up_s, ages, there), daemon=True)
     process.start()
     try:
         yield here.recv(), process.pid or 0
@@ -89,11 +92,16 @@ def server(targets: int, warm_up_s: float) -> Iterator[tuple[str, int]]:
         process.kill()
 
 
-def _serve(targets: int, warm_up_s: float, connection: Connection) -> None:
+def _remember_again(target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG001
+    for minutes in range(60, 0, -10):
+        target.history.add(replace(record, time=record.time - minutes * 60))
+
+
+def _serve(targets: int, warm_up_s: float, ages: bool, connection: Connection) -> None:
     async def serve() -> None:
         fleet = SteadyFleet()
         loopback = Address("127.0.0.1", 0)
-        served = Targets(World(fleet, fleet))
+        served = Targets(World(fleet, fleet, observers=[_remember_again] if ages else []))
         async with Host(served, Ports(loopback, loopback)) as host:
             for i in range(targets):
                 served.find(NAMESPACE, f"model-{i}", {})

@@ -11,7 +11,8 @@ maximum, so all go from 2 to 12. A spike is over when all are ready; the next on
 - *through the HPA*: this scaler with the preset `pulse` and `delivery: hpa`.
 - *direct delivery*: the preset `pulse` as it is, where the chart's value `delivery.direct` allows it.
 
-All three HPAs have the same behaviour: tolerance 0, no stabilization, any number of pods at once.
+All three HPAs have the same behaviour: tolerance 0, no stabilization, any number of pods at once. The p95 is by nearest
+rank: of 12 spikes, the slowest.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ QUICKLY_DOWN = {"downscaleDelay": "2s"}
 SOON_S = 180.0
 
 KEDA, HPA, DIRECT = "keda-prometheus", "through-the-hpa", "direct-delivery"
+WORDS = {HPA: "through the HPA", DIRECT: "direct delivery"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def _rows(answers: Mapping[str, Sequence[Answer]]) -> Iterator[Row]:
             ours, keda = (_quantile(quantile, [a.requested for a in answers[name]]) for name in (way, KEDA))
             least = 10.0 if way == DIRECT else 1.0
             yield Row(
-                what=f"{way.replace('-', ' ')}: {BEFORE} → {AFTER} in spec.replicas, {word} of {SPIKES} spikes",
+                what=f"{WORDS[way]}: {BEFORE} → {AFTER} in spec.replicas, {word} of {SPIKES} spikes",
                 measured=f"{ours:.2f} s",
                 beside=f"{keda:.2f} s, KEDA's prometheus trigger",
                 ratio=keda / ours,
@@ -153,7 +155,7 @@ def _rows(answers: Mapping[str, Sequence[Answer]]) -> Iterator[Row]:
         for quantile, word in ((0.5, "median"), (0.95, "p95")):
             ours, keda = (_quantile(quantile, [a.ready for a in answers[name]]) for name in (way, KEDA))
             yield Row(
-                what=f"{way.replace('-', ' ')}: all {AFTER} pods ready, {word}",
+                what=f"{WORDS[way]}: all {AFTER} pods ready, {word}",
                 measured=f"{ours:.2f} s",
                 beside=f"{keda:.2f} s, KEDA's prometheus trigger",
                 ratio=keda / ours,

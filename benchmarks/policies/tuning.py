@@ -32,8 +32,8 @@ def _grid(**values: Sequence[float]) -> list[Settings]:
 _BANDS = ((0.4, 0.25), (0.55, 0.40), (0.7, 0.5), (0.85, 0.65))
 CANDIDATES: Mapping[str, Sequence[Settings]] = {
     "keda-queue": _grid(threshold=(0.5, 1, 2, 5, 10)),
-    "llm-d-queue": _grid(running=(8, 12, 16, 24, 32, 48)),
-    "llm-d-queue-guard": _grid(running=(8, 12, 16, 24, 32, 48)),
+    "llm-d-queue": _grid(running=(8, 12, 16, 24, 32, 48, 64)),
+    "llm-d-queue-guard": _grid(running=(8, 12, 16, 24, 32, 48, 64)),
     "llm-d-slo": [{"up": up, "down": down} for up, down in _BANDS],
     "llm-d-tokens": _grid(queue_s=(0.5, 1.5), kv_usage=(0.4, 0.6, 0.8)),
     "wva-v1": _grid(kv_threshold=(0.5, 0.65, 0.8), queue_spare=(3, 4.5)),

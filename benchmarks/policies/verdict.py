@@ -159,7 +159,7 @@ def _saving(place: Place, ours: Standing, standings: Sequence[Standing]) -> Aim:
         return Aim(_SAVING, place, "no fixed count attains as much", "")
     saving = 1 - ours.gpu_hours / cost
     missed = "" if saving >= STATIC_SAVING else f"{100 * (STATIC_SAVING - saving):.0f} points"
-    return Aim(_SAVING, place, f"{saving:.0%} cheaper", missed)
+    return Aim(_SAVING, place, f"{saving:.0%} cheaper" if saving >= 0 else f"{-saving:.0%} dearer", missed)
 
 
 def _answer(place: Place, ours: Standing) -> Aim:

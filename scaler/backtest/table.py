@@ -11,54 +11,86 @@ from rich.table import Table
 from scaler.backtest.run import Result
 from scaler.backtest.scores import Numbers, pareto
 
-_COLUMNS = ("policy", "SLO met", "TTFT p95", "p99", "replicas", "GPU-h", "moves", "wasted")
+REFERENCE = "oracle"
+"""It knows the future: nobody competes with it, so it is on no front."""
+_NUMBERS = ("met", "±", "p95", "p99", "pods", "GPU-h", "moves", "wasted")
 
 
 def front(results: Sequence[Result]) -> list[bool]:
     """Tell of each result of one scene whether it is on the Pareto front of attainment and GPU-hours."""
-    return pareto([(result.means["attainment"]["both"] or 0.0, result.means["gpu_hours"]) for result in results])
+    competing = [result for result in results if result.policy != REFERENCE]
+    points = [(result.means["attainment"]["both"] or 0.0, result.means["gpu_hours"]) for result in competing]
+    best = iter(pareto(points))
+    return [result.policy != REFERENCE and next(best) for result in results]
 
 
 def table(results: Sequence[Result]) -> Table:
-    """Return the table of one scene."""
+    """Return the table of one scene. It fits into 80 columns: long names of policies take several lines."""
     seeds = len(results[0].runs)
-    intervals = " ± is half the 95 % interval over seeds." if seeds > 1 else ""
     plant = results[0].scene.plant
+    some_infeasible = any(not _all_feasible(result.means) for result in results)
     made = Table(
         title=f"{results[0].scene.title}, {plant.profile.name}, {plant.minimum} to {plant.maximum} replicas, "
         f"{seeds} {'seeds' if seeds > 1 else 'seed'}",
-        caption=f"SLO: first token within {plant.ttft_slo_s:g} s, then {plant.tpot_slo_s * 1000:g} ms a token; of all "
-        f"requests.{intervals} wasted: pods that went before they finished a request. ●: nobody here attains more "
-        "for less.",
+        caption=_caption(results, some_infeasible),
         title_justify="left",
         caption_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
-    for name in _COLUMNS:
-        first = name == _COLUMNS[0]
-        made.add_column(name, justify="left" if first else "right", min_width=15 if first else None, no_wrap=not first)
+    made.add_column("", no_wrap=True)
+    made.add_column("policy", overflow="fold")
+    names = list(_NUMBERS if seeds > 1 else (name for name in _NUMBERS if name != "±"))
+    if some_infeasible:
+        names.insert(1, "feasible")
+    for name in names:
+        made.add_column(name, justify="right", no_wrap=True)
     for result, best in zip(results, front(results), strict=True):
-        made.add_row(f"{'●' if best else ' '} {result.policy}", *_cells(result.means, result.half_widths))
+        cells = _cells(result.means, result.half_widths)
+        mark = "◇" if result.policy == REFERENCE else "●" if best else " "
+        made.add_row(mark, result.policy.replace(",", ", "), *(cells[name] for name in names))
     return made
 
 
-def _cells(means: Numbers, widths: Numbers) -> list[str]:
-    attained, ttft = means["attainment"], means["ttft"]
-    return [
-        _share(attained["both"], widths["attainment"]["both"]),
-        *("-" if ttft[key] is None else f"{ttft[key]:.2f}s" for key in ("p95", "p99")),
-        f"{means['average_replicas']:.2f}",
-        f"{means['gpu_hours']:.2f}",
-        f"{means['scale_events']:.1f}",
-        f"{means['wasted_starts']:.1f}",
+def _caption(results: Sequence[Result], some_infeasible: bool) -> str:
+    plant, policies = results[0].scene.plant, [result.policy for result in results]
+    said = [
+        f"met: first token within {plant.ttft_slo_s:g} s, then {plant.tpot_slo_s * 1000:g} ms a token, of all requests"
     ]
+    if some_infeasible:
+        said.append("feasible: the same of those that would meet it alone on an idle replica")
+    if len(results[0].runs) > 1:
+        said.append("±: half the 95 % interval over seeds")
+    said.append("p95, p99: time to first token")
+    said.append("pods: replicas with a GPU, on average")
+    said.append("wasted: pods that went before they finished a request")
+    said.append("●: nobody here meets more for less")
+    if REFERENCE in policies:
+        said.append("◇: knows the future, for reference")
+    return "; ".join(said) + "."
 
 
-def _share(share: float | None, width: float | None) -> str:
-    if share is None:
-        return "-"
-    return f"{share:.1%}" if width is None else f"{share:.1%} ±{100 * width:.1f}"
+def _all_feasible(means: Numbers) -> bool:
+    return bool(means["requests"]["feasible"] == means["requests"]["all"])
+
+
+def _cells(means: Numbers, widths: Numbers) -> dict[str, str]:
+    ttft, width = means["ttft"], widths["attainment"]["both"]
+    return {
+        "met": _share(means["attainment"]["both"]),
+        "feasible": _share(means["attainment_feasible"]["both"]),
+        "±": "" if width is None else f"{100 * min(1.0, width):.1f}",
+        **{key: "-" if ttft[key] is None else f"{ttft[key]:.1f}s" for key in ("p95", "p99")},
+        "pods": f"{means['average_replicas']:.2f}",
+        "GPU-h": f"{means['gpu_hours']:.2f}",
+        "moves": f"{means['scale_events']:.1f}",
+        "wasted": f"{means['wasted_starts']:.1f}",
+    }
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
 
 
 def as_object(result: Result) -> dict[str, Any]:

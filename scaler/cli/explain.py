@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from scaler.cli import client
+from scaler.policy.parsing import parse_duration
 from scaler.quoting import quoted
 from scaler.serving.protocol import insight_pb2 as pb
 
@@ -21,6 +22,10 @@ def explain(
     target: Annotated[str, typer.Argument(help="NAMESPACE/NAME of the ScaledObject.", metavar="NS/NAME")],
     trigger: Annotated[
         str, typer.Option(help="Which trigger, where the ScaledObject has several for this scaler.")
+    ] = "",
+    ago: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="Tell what stood so long ago, such as 20m; an hour is kept."),
     ] = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every decision until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with --watch one line for each decision.")] = False,
@@ -38,7 +43,9 @@ def explain(
     namespace, slash, name = target.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise typer.BadParameter(f"{quoted(target)} is no NAMESPACE/NAME, such as serving/llama-70b")
-    ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger)
+    if ago and watch:
+        raise typer.BadParameter("--ago and --watch exclude each other")
+    ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger, seconds_ago=_seconds(ago))
     secret = client.credentials(tls, ca_file, cert_file, key_file)
     with client.insight(server, secret, server_name) as stub:
         if not watch:
@@ -47,6 +54,13 @@ def explain(
             _show(stub.Watch(ref), as_json)
         else:
             _live(stub.Watch(ref))
+
+
+def _seconds(ago: str) -> float:
+    try:
+        return parse_duration(ago) if ago else 0.0
+    except ValueError as error:
+        raise typer.BadParameter(f"{ago!r} is {error}; right is, say, 90s or 20m", param_hint="--ago") from None
 
 
 def _show(explanations: Iterable[pb.Explanation], as_json: bool, indent: int | None = None) -> None:

@@ -78,6 +78,7 @@ class Plan:
     record: Path | None
     shadow: bool
     ray: bool
+    ray_token_file: Path | None
 
 
 def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: str | None = None) -> Any:
@@ -139,6 +140,10 @@ def serve(
         bool,
         _option("Cluster", "--ray", "Carry the counts of RayWorkerGroups to KubeRay's RayClusters and RayServices."),
     ] = False,
+    ray_token_file: Annotated[
+        Path | None,
+        _option("Cluster", "--ray-token-file", "Token that Ray's dashboards ask for; may change.", file=True),
+    ] = None,
     allow_endpoints: Annotated[
         str,
         _option(
@@ -202,6 +207,7 @@ def serve(
         raise typer.BadParameter("--tls-cert and --tls-key go together")
     if client_ca is not None and tls_cert is None:
         raise typer.BadParameter("--client-ca needs --tls-cert and --tls-key")
+    _holds_something("--page-token-file", page_token_file)
     tls = TlsFiles(tls_cert, tls_key, client_ca) if tls_cert and tls_key else None
     logs.configure(log_format, log_level)
     try:
@@ -224,6 +230,7 @@ def serve(
             record=record,
             shadow=shadow,
             ray=ray,
+            ray_token_file=ray_token_file,
         )
         calm_collector()
         uvloop.run(_run(plan))
@@ -298,7 +305,7 @@ async def _run_in_cluster(
     host = await stack.enter_async_context(Host(targets, plan.ports))
     tasks = [_started(stack, part.run()) for part in (discovery, events, silence)]
     if plan.ray:
-        bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces)
+        bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces, plan.ray_token_file)
         tasks.append(_started(stack, bridge.run()))
     if election:
         tasks.append(_started(stack, election.run()))
@@ -416,9 +423,13 @@ def _access(ca_file: Path | None, bearer_token_file: Path | None, server_name: s
         tls_context(access).get()
     except OSError as error:
         raise typer.BadParameter(f"{ca_file} is no PEM file of certificates: {error}", param_hint="--ca-file") from None
-    if bearer_token_file and not bearer_token_file.read_bytes().strip():
-        raise typer.BadParameter(f"{bearer_token_file} is empty", param_hint="--bearer-token-file")
+    _holds_something("--bearer-token-file", bearer_token_file)
     return access
+
+
+def _holds_something(option: str, file: Path | None) -> None:
+    if file and not file.read_bytes().strip():
+        raise typer.BadParameter(f"{file} is empty", param_hint=option)
 
 
 def _recorder(path: Path) -> Recorder:

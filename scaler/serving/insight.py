@@ -24,11 +24,13 @@ class Insight(InsightServicer):
         self._targets = targets
 
     async def Explain(self, request: pb.TargetRef, context: Context) -> pb.Explanation:
-        """The latest decision of a target."""
+        """The latest decision of a target, or the one that stood some time ago."""
         target = await self._get(request, context)
-        if target.latest is None:
+        moment = self._targets.world.clock.utc() - request.seconds_ago
+        record = target.history.at(moment) if request.seconds_ago > 0 else target.latest
+        if record is None:
             raise Stale(target.reason or "no decision yet")
-        return pb.Explanation(**views.explanation(target, target.latest))
+        return pb.Explanation(**views.explanation(target, record))
 
     async def Watch(self, request: pb.TargetRef, context: Context) -> AsyncIterator[pb.Explanation]:
         """The latest decision at once, then every later one."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
@@ -221,6 +224,41 @@ async def test_a_page_left_open_goes_on_when_the_scaler_is_back(browser: Browser
         await expect(visitor.page.locator("#line")).to_have_text("live")
         await expect(visitor.page.locator(".facts .main .value")).to_have_text("14")
         await tab.__aexit__(None, None, None)
+
+
+async def test_a_wrong_clock_in_the_browser_is_told_and_changes_no_age(visitor: Visitor, target: Target) -> None:
+    await visitor.page.clock.set_system_time(datetime.now(UTC) - timedelta(hours=1))
+    await visitor.open(place(target))
+    await expect(visitor.page.locator("#foot")).to_contain_text("this browser's clock is 60 min behind the server's")
+    await expect(visitor.page.locator(".because")).to_contain_text(re.compile(r"Last change \d+ (ms|s) ago"))
+
+
+async def test_a_page_that_is_not_looked_at_costs_nothing_and_comes_back(visitor: Visitor) -> None:
+    def served() -> bool:
+        return any(task.get_name() == "page overview" for task in asyncio.all_tasks())
+
+    async def hide(hidden: bool) -> None:
+        script = """hidden => {
+            Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+        await visitor.page.evaluate(script, hidden)
+
+    await visitor.open()
+    await visitor.cells("serving/llama")
+    assert served()
+    await hide(True)
+    await until(lambda: not served(), "the end of the stream")
+    await hide(False)
+    await until(served, "a new stream")
+    await expect(visitor.page.locator("#line")).to_have_text("live")
+
+
+async def test_two_triggers_of_one_scaled_object_are_told_apart(visitor: Visitor, targets: Targets) -> None:
+    other = targets.find(NAMESPACE, NAME, {**POLICY, "targetOngoingRequests": "6"})
+    await visitor.open()
+    await visitor.page.get_by_role("link", name=f"serving/llama ({other.trigger})").click()
+    await expect(visitor.page.locator(".facts .main .value")).to_have_text("7")
 
 
 async def test_a_page_with_a_token_asks_for_it_once(browser: Browser, fleet: Fleet, tmp_path: Path) -> None:

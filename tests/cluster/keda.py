@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -29,12 +30,20 @@ _RIGHTS = (
 class KedaCluster(Cluster):
     """ScaledObjects work: give a trigger's scaler by a loopback address, since no Service name resolves.
 
-    ``keda`` is the part of the toolchain that runs.
+    ``keda`` is the part of the toolchain that runs, ``operator_options`` are more options of its operator.
     """
 
-    def __init__(self, *, port: int = 0, kubernetes: str = "kubernetes", keda: str = "keda") -> None:
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        kubernetes: str = "kubernetes",
+        keda: str = "keda",
+        operator_options: Sequence[str] = (),
+    ) -> None:
         super().__init__(port=port, kubernetes=kubernetes)
         self._keda = keda
+        self._operator_options = operator_options
 
     def launch(self) -> None:
         """Installs KEDA's definitions and rights, and starts its programs."""
@@ -72,6 +81,7 @@ class KedaCluster(Cluster):
                 f"--health-probe-bind-address=127.0.0.1:{probe}",
                 "--metrics-bind-address=0",
                 "--zap-encoder=console",
+                *self._operator_options,
             ],
             _ENVIRONMENT,
         )

@@ -48,14 +48,15 @@ class KubeRay:
         role = yaml.safe_load((rights / "role.yaml").read_text())
         self._cluster.apply(account, role, binding, namespace=_NAMESPACE)
         probe = self._cluster.reserve_port(_NAME)
+        self._command = [
+            toolchain.binary("kuberay"),
+            "-enable-leader-election=false",
+            "-metrics-addr=0",
+            f"-health-probe-bind-address=127.0.0.1:{probe}",
+        ]
         self._program = self._cluster.run(
             _NAME,
-            [
-                toolchain.binary("kuberay"),
-                "-enable-leader-election=false",
-                "-metrics-addr=0",
-                f"-health-probe-bind-address=127.0.0.1:{probe}",
-            ],
+            self._command,
             {
                 "KUBECONFIG": str(self._cluster.service_account_kubeconfig(_NAMESPACE, _NAME)),
                 "ENABLE_INIT_CONTAINER_INJECTION": "false",  # it would make workers wait for their head to answer
@@ -69,9 +70,10 @@ class KubeRay:
     ) -> None:
         self._cluster.programs.pop(_NAME).stop()
 
-    def restart(self) -> None:
-        """Forget everything that is not in the cluster."""
+    def restart(self, *gates: str) -> None:
+        """Forget everything that is not in the cluster, and go on with the feature gates that are given."""
         self._program.stop()
+        self._program.command = [*self._command, *(f"-feature-gates={gate}=true" for gate in gates)]
         self._program.start()
 
 
@@ -84,8 +86,9 @@ def cluster_spec(
     autoscaled: bool = False,
     drain: str = "0s",
     image: str = "rayproject/ray:2.52.0",
+    dashboard: int = 8265,
 ) -> dict[str, Any]:
-    """A head and one worker group, whose pods take the time `drain` to end."""
+    """A head, with the dashboard's port, and one worker group, whose pods take the time `drain` to end."""
     group: dict[str, Any] = {
         "groupName": GROUP,
         "minReplicas": minimum,
@@ -96,7 +99,7 @@ def cluster_spec(
     }
     if replicas is not None:
         group["replicas"] = replicas
-    head = {"rayStartParams": {}, "template": _template("ray-head", image, "0s")}
+    head = {"rayStartParams": {}, "template": _template("ray-head", image, "0s", dashboard=dashboard)}
     return {"enableInTreeAutoscaling": autoscaled, "headGroupSpec": head, "workerGroupSpecs": [group]}
 
 
@@ -132,10 +135,11 @@ def serve_with(cluster: Cluster, namespace: str, service: str, *, active: str, p
     set_status(cluster, f"{SERVICES.format(namespace)}/{service}", status)
 
 
-def _template(container: str, image: str, drain: str) -> Manifest:
+def _template(container: str, image: str, drain: str, **ports: int) -> Manifest:
+    named = [{"name": name, "containerPort": port} for name, port in ports.items()]
     return {
         "metadata": {"annotations": {STARTUP: "0s", DRAIN: drain}},
-        "spec": {"containers": [{"name": container, "image": image}]},
+        "spec": {"containers": [{"name": container, "image": image, "ports": named}]},
     }
 
 

@@ -10,7 +10,7 @@ from tests.cluster.keda import KedaCluster
 from tests.cluster.kuberay import CLUSTERS, GROUP, SERVICES, WORKER_GROUPS
 
 _T = TypeVar("_T")
-_SOON_S = 120.0
+_SOON_S = 300.0
 
 
 class RayStage:
@@ -34,6 +34,10 @@ class RayStage:
         found = self.cluster.get(f"/api/v1/namespaces/{self.namespace}/pods?labelSelector={selector}") or {}
         staying = [pod["metadata"] for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
         return [pod["name"] for pod in sorted(staying, key=lambda pod: (pod["creationTimestamp"], pod["name"]))]
+
+    def ready(self, selector: str) -> list[str]:
+        """The names of the pods that are ready and that a selector picks."""
+        return self.cluster.ready_pods(self.namespace, selector)
 
     def group_of(self, cluster: str) -> dict[str, Any]:
         """A RayCluster's worker group."""

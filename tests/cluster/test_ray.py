@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.cluster.control_plane import Manifest
@@ -11,9 +14,11 @@ from tests.cluster.fleet import ClusterFleet
 from tests.cluster.keda import KedaCluster
 from tests.cluster.kuberay import CLUSTERS, GROUP, KubeRay, ray_cluster, ray_service, serve_with, worker_group
 from tests.cluster.local_pod import LocalPod
+from tests.cluster.ray_nodes import APPLICATION, DEPLOYMENT, RayNodes
 from tests.cluster.ray_stage import RayStage
 from tests.cluster.release import Release
 from tests.cluster.workloads import scaled_object
+from tests.waiting import until
 
 pytestmark = pytest.mark.toolchain
 
@@ -92,21 +97,43 @@ def test_a_worker_that_drains_costs_no_other_one_its_place(ray: RayStage, kubera
     ray.wait_for("two workers", lambda: carried(ray, "llama", 2))
     (victim,) = before - set(ray.workers("llama"))
     assert ray.group_of("llama")["scaleStrategy"]["workersToDelete"] == [victim]
-    kuberay.restart()  # what it knew of the deletion was in its memory
     ray.scale("llama", 3)
+    ray.wait_for("the count", lambda: ray.group_of("llama")["replicas"] == 3)
+    kuberay.restart()  # till then it waits for the end of the one that it deleted, which it remembers
     ray.wait_for("three workers", lambda: carried(ray, "llama", 3))
     assert before - {victim} < set(ray.workers("llama"))
     ray.cluster.kubectl("delete", "pod", victim, "--force", "--grace-period=0", "-n", ray.namespace)
     ray.wait_for("a cleared list", lambda: not ray.group_of("llama")["scaleStrategy"]["workersToDelete"])
 
 
-def test_replicas_of_several_hosts_are_counted_as_replicas(ray: RayStage) -> None:
+@pytest.fixture
+def indexing(kuberay: KubeRay) -> Iterator[None]:
+    """KubeRay says which pods make a replica, as it does by itself from 1.6 on."""
+    kuberay.restart("RayMultiHostIndexing")
+    yield
+    kuberay.restart()
+
+
+def test_replicas_of_several_hosts_come_and_go_as_one(ray: RayStage, indexing: None) -> None:
+    def there(count: int) -> bool:
+        return len(ray.workers("big")) == 2 * count and ray.status("big").get("readyReplicas") == count
+
+    ray.apply(ray_cluster("big", replicas=1, hosts=2), worker_group("big"))
+    ray.wait_for("two hosts", lambda: there(1))
+    ray.scale("big", 3)
+    ray.wait_for("six hosts", lambda: there(3))
+    ray.scale("big", 2)
+    ray.wait_for("four hosts", lambda: there(2))
+    assert len(ray.ready(ray.status("big")["selector"])) == 2
+
+
+def test_hosts_that_cannot_be_told_apart_are_counted_but_hold_autoscalers(ray: RayStage) -> None:
     ray.apply(ray_cluster("big", replicas=1, hosts=2), worker_group("big"))
     ray.wait_for("two hosts", lambda: len(ray.workers("big")) == 2 and ray.status("big").get("replicas") == 1)
-    ray.scale("big", 3)
-    ray.wait_for("six hosts", lambda: len(ray.workers("big")) == 6 and ray.status("big").get("readyReplicas") == 3)
     ray.scale("big", 2)
-    ray.wait_for("four hosts", lambda: len(ray.workers("big")) == 4 and ray.status("big").get("replicas") == 2)
+    ray.wait_for("four hosts", lambda: len(ray.workers("big")) == 4 and ray.status("big").get("readyReplicas") == 2)
+    assert "selector" not in ray.status("big")
+    assert "switch its feature gate RayMultiHostIndexing on" in ray.condition("big")[2]
 
 
 def test_what_cannot_be_carried_says_what_to_change_and_goes_on_when_that_is_done(ray: RayStage) -> None:
@@ -226,3 +253,37 @@ def test_a_service_keeps_its_count_through_an_upgrade(ray: RayStage) -> None:
     ray.wait_for("the new selector", lambda: ray.status("chat")["selector"] == f"ray.io/cluster={new},ray.io/group=gpu")
     assert ray.status("chat")["readyReplicas"] == 4
     assert ray.condition("chat")[:2] == ("True", "Carried")
+
+
+@pytest.mark.timeout(1200)  # Ray's nodes take a minute each to start where the machine is busy
+async def test_a_real_serve_deployment_is_scaled_with_its_workers_and_loses_no_request(
+    ray: RayStage, tmp_path: Path
+) -> None:
+    dashboard = ray.cluster.reserve_port("ray")
+    ray.apply(ray_cluster("llama", replicas=1, dashboard=dashboard))
+    with RayNodes(ray, "llama", dashboard) as nodes:
+
+        def served(count: int) -> bool:
+            there = nodes.follow() == count and carried(ray, "llama", count)
+            return there and ray.condition("llama")[1] == "Carried" and nodes.target() == count
+
+        ray.wait_for("a node", nodes.follow)
+        nodes.deploy()
+        ray.apply(worker_group("llama", serve={"application": APPLICATION, "deployment": DEPLOYMENT}))
+        ray.wait_for("a replica", lambda: served(1))
+        assert ray.worker_group("llama")["spec"]["replicas"] == 1
+        ray.scale("llama", 2)
+        ray.wait_for("two replicas", lambda: served(2))
+        nodes.deploy(max_ongoing_requests=2)  # at which Serve's target falls to the configuration's
+        ray.wait_for("two replicas of the new kind", lambda: nodes.limit() == 2 and served(2))
+
+        pods = ray.workers("llama")
+        query = {"seconds": "10", "mark": str(tmp_path)}
+        async with httpx.AsyncClient(timeout=60.0, trust_env=False) as client:
+            requests = [asyncio.create_task(client.get(nodes.url, params=query)) for _ in range(4)]
+            await until(lambda: len(list(tmp_path.iterdir())) == 4, "four requests at work")
+            await asyncio.to_thread(ray.scale, "llama", 1)
+            await asyncio.to_thread(ray.wait_for, "one replica", lambda: served(1))
+            answers = await asyncio.gather(*requests)
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert sorted(answer.text for answer in answers) == sorted(pods * 2)  # one of which has gone

@@ -33,6 +33,10 @@ async def _run(*words: str, host: Host | None = None) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, app, [*words, *server])
 
 
+async def _tells(host: Host, text: str) -> bool:
+    return text in (await _run("explain", "serving/llama", host=host)).stdout
+
+
 async def test_explain_tells_the_story(fleet: Fleet, host: Host, keda: Keda) -> None:
     fleet.waiting = 45
     await keda.metric()
@@ -40,6 +44,27 @@ async def test_explain_tells_the_story(fleet: Fleet, host: Host, keda: Keda) -> 
     assert result.exit_code == 0
     assert "serving/llama" in result.stdout
     assert "45 waiting" in result.stdout
+
+
+async def test_explain_tells_what_stood_some_time_ago(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.waiting = 45
+    await keda.metric()
+    fleet.waiting = 145
+    await until(lambda: _tells(host, "145 waiting"), "the longer queue")
+    before = await _run("explain", "serving/llama", "--ago", "1h", host=host)
+    assert before.exit_code == 0
+    assert "45 waiting" in before.stdout
+    assert "145 waiting" not in before.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [(("--ago", "lately"), "not a duration; right is, say, 90s"), (("--ago", "5m", "--watch"), "exclude")],
+)
+async def test_a_time_that_is_none_is_refused(words: tuple[str, ...], problem: str) -> None:
+    result = await _run("explain", "serving/llama", *words)
+    assert result.exit_code == 2
+    assert problem in " ".join(re.sub("[│╭╮╰╯─]", "", result.output).split())
 
 
 async def test_explain_for_machines_keeps_unknown_apart_from_zero(fleet: Fleet, host: Host, keda: Keda) -> None:

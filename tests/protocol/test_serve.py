@@ -126,6 +126,7 @@ async def test_sigterm_ends_streams_with_ok_and_the_process_with_zero(pod: VllmP
         (("--prometheus", "prometheus:9090"), 2, "https://prometheus.monitoring:9090"),
         (("--ca-file", __file__), 2, "is no PEM file of certificates"),
         (("--bearer-token-file", "/dev/null"), 2, "/dev/null is empty"),
+        (("--page-token-file", "/dev/null"), 2, "/dev/null is empty"),
         (("--kubeconfig", __file__), 1, "cannot be used"),
         (("--leader-elect",), 1, "no cluster"),
         (("--policies", __file__), 1, "no YAML"),

@@ -32,6 +32,7 @@ sources:
   dcgmURL: http://{host_ip}:9400/metrics
   bearerToken: {secretName: page-token}
   ca: {configMapName: page-ca}
+page: {token: {secretName: look}}
 tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
 recording: {enabled: true, claimName: recordings}
 logLevel: debug
@@ -54,7 +55,7 @@ VALUES = {
     "single, guarded": "podDisruptionBudget: {enabled: true}",
     "plain TLS": "tls: {secretName: scaler-tls}",
     "recording to memory": "recording: {enabled: true}",
-    "KubeRay": "ray: {enabled: true}",
+    "KubeRay": "ray: {enabled: true, token: {secretName: ray-token}}",
     "foreign account": "serviceAccount: {create: false, name: given}",
     "closed": "networkPolicy: {monitoringNamespace: '', egress: {enabled: true}}",
 }
@@ -137,6 +138,7 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--prometheus=http://prometheus.monitoring.svc:9090",
         "--dcgm-url=http://{host_ip}:9400/metrics",
         "--bearer-token-file=/etc/vllm-scaler/bearer-token/token",
+        "--page-token-file=/etc/vllm-scaler/page-token/token",
         "--ca-file=/etc/vllm-scaler/ca/ca.crt",
         "--policies=/etc/vllm-scaler/policies/policies.yaml",
         "--shadow",
@@ -238,6 +240,10 @@ def test_kuberays_groups_bring_rights_and_a_resource_that_outlives_the_release()
         f"{values}\ndelivery: {{direct: true}}"
     )
     assert "--ray" in pod(values)["containers"][0]["args"]
+    assert (
+        "--ray-token-file=/etc/vllm-scaler/ray-token/auth_token"
+        in pod("ray: {enabled: true, token: {secretName: t}}")["containers"][0]["args"]
+    )
     definition = only("CustomResourceDefinition", values)
     assert definition["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
     elsewhere = "ray: {enabled: true, installCRD: false}"
@@ -317,6 +323,8 @@ def test_egress_can_be_narrowed_to_metrics_pages_api_server_and_names() -> None:
     assert [port["port"] for port in pages["ports"]] == [8000, 8080]
     assert [port["port"] for port in api_server["ports"]] == [443, 6443]
     assert {port["port"] for port in names["ports"]} == {53}
+    with_ray = only("NetworkPolicy", "{ray: {enabled: true}, networkPolicy: {egress: {enabled: true}}}")["spec"]
+    assert [port["port"] for port in with_ray["egress"][0]["ports"]] == [8000, 8080, 8265]
 
 
 def test_policies_arrive_as_the_server_reads_them(tmp_path: Path) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from itertools import groupby
+from typing import cast
 
 from scaler.backtest.plant import MOMENT_S, Moment
 from scaler.backtest.report.svg import LEFT, RIGHT, WIDTH, Dot, Mark, Series, panel, plane
 from scaler.backtest.run import Result
 from scaler.backtest.scores import Numbers
-from scaler.backtest.table import front
+from scaler.backtest.table import REFERENCE, front
 
 _MOST_MOMENTS = 1200
 """More than this no screen can show: longer runs are drawn more coarsely."""
@@ -26,6 +28,7 @@ def html(results: Sequence[Result]) -> str:
     links = "".join(
         f'<a href="#scene-{i}">{escape(scene[0].scene.title)}</a>' for i, scene in enumerate(scenes, start=1)
     )
+    links = f"<nav>{links}</nav>" if len(scenes) > 1 else ""
     body = "".join(_scene(i, scene) for i, scene in enumerate(scenes, start=1))
     text = files(__name__)
     return (
@@ -33,7 +36,7 @@ def html(results: Sequence[Result]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Backtest</title>'
         f"<style>{text.joinpath('page.css').read_text(encoding='utf-8')}</style></head><body>"
         "<h1>Backtest</h1><p>The same traffic on the same simulated pods, moved by one policy after the other.</p>"
-        f"<nav>{links}</nav>{body}<script>{text.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>"
+        f"{links}{body}<script>{text.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>"
     )
 
 
@@ -54,14 +57,17 @@ def _scene(number: int, results: Sequence[Result]) -> str:
             result.half_widths["attainment"]["both"],
             _style(result.policy),
             on_front,
+            reference=result.policy == REFERENCE,
         )
         for result, on_front in zip(results, best, strict=True)
     ]
     stories = "".join(_story(result, opened=i < _OPEN) for i, result in enumerate(results))
-    title = "Within both objectives, against GPU-hours; the dashed line joins those that nobody beats at both"
+    title = "Within both objectives, against GPU-hours"
+    legend = "Up and to the left is better; the scale widens towards 100 %. The dashed line joins those that nobody "
+    legend += "beats at both; grey are fixed counts; the ring knows the future and is there to compare with."
     return (
         f'<section id="scene-{number}"><h2>{escape(scene.title)}</h2><p>{escape(about)}</p>'
-        f"{_table(results, best)}{plane(dots, 'GPU-hours', title)}"
+        f"{_table(results, best)}{plane(dots, 'GPU-hours', title)}<p>{legend}</p>"
         f"<p>Each policy over time, with the first seed. Point at a plot to read it.</p>{stories}</section>"
     )
 
@@ -70,42 +76,79 @@ def _style(policy: str) -> str:
     """Colour by kind: fixed counts and the clairvoyant are bounds, not competitors."""
     if policy.startswith("static"):
         return "grey"
-    return "violet" if policy == "oracle" else "blue"
+    return "violet" if policy == REFERENCE else "blue"
 
 
-_HEADS = ("policy", "both", "TTFT", "TPOT", "p50", "p95", "p99", "replicas", "GPU-hours", "changes", "wasted starts")
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One number of the table."""
+
+    head: str
+    path: tuple[str, ...]
+    """Where it is among a result's numbers."""
+    digits: int
+    factor: float = 1.0
+    width: bool = False
+    """Whether its interval is told."""
+
+
+_COLUMNS = (
+    _Column("both, %", ("attainment", "both"), 1, 100, width=True),
+    _Column("of feasible, %", ("attainment_feasible", "both"), 1, 100),
+    _Column("TTFT, %", ("attainment", "ttft"), 1, 100),
+    _Column("TPOT, %", ("attainment", "tpot"), 1, 100),
+    *(_Column(f"{name}, s", ("ttft", name), 2) for name in ("p50", "p95", "p99")),
+    _Column("replicas", ("average_replicas",), 2, width=True),
+    _Column("GPU-hours", ("gpu_hours",), 2, width=True),
+    _Column("changes", ("scale_events",), 1),
+    _Column("wasted", ("wasted_starts",), 1),
+)
 
 
 def _table(results: Sequence[Result], best: Sequence[bool]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in _HEADS)
+    infeasible = any(result.means["requests"]["feasible"] < result.means["requests"]["all"] for result in results)
+    columns = [column for column in _COLUMNS if infeasible or column.path[0] != "attainment_feasible"]
+    head = "".join(f"<th>{name}</th>" for name in ("policy", *(column.head for column in columns)))
     rows = "".join(
-        f'<tr class="{"front" if on_front else ""}">{_row(result.policy, result.means, result.half_widths)}</tr>'
+        f'<tr class="{_row_style(result, on_front)}"><td>{_breakable(result.policy)}</td>'
+        f"{''.join(f'<td>{_cell(column, result)}</td>' for column in columns)}</tr>"
         for result, on_front in zip(results, best, strict=True)
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    note = (
+        "both: within the objectives of TTFT and of TPOT, of all requests; "
+        + ("of feasible: of those that would be alone on an idle replica; " if infeasible else "")
+        + "p50 to p99: time to first token; wasted: pods that went before they finished a request. "
+        "Bold: nobody here attains more for less."
+    )
+    return (
+        f'<div class="scroll"><table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f"<p>{note}</p>"
+    )
 
 
-def _row(policy: str, means: Numbers, widths: Numbers) -> str:
-    attained, ttft = means["attainment"], means["ttft"]
-    cells = [
-        escape(policy),
-        _with_width(attained["both"], widths["attainment"]["both"], 100, 1, " %"),
-        _with_width(attained["ttft"], None, 100, 1, " %"),
-        _with_width(attained["tpot"], None, 100, 1, " %"),
-        *(_with_width(ttft[key], None, 1, 2, " s") for key in ("p50", "p95", "p99")),
-        _with_width(means["average_replicas"], widths["average_replicas"], 1, 2),
-        _with_width(means["gpu_hours"], widths["gpu_hours"], 1, 2),
-        _with_width(means["scale_events"], None, 1, 1),
-        _with_width(means["wasted_starts"], None, 1, 1),
-    ]
-    return "".join(f"<td>{cell}</td>" for cell in cells)
+def _row_style(result: Result, on_front: bool) -> str:
+    return "reference" if result.policy == REFERENCE else "front" if on_front else ""
 
 
-def _with_width(value: float | None, width: float | None, factor: float, digits: int, unit: str = "") -> str:
+def _breakable(policy: str) -> str:
+    """Let a long name go on in the next line after a comma."""
+    return escape(policy).replace(",", ",<wbr>")
+
+
+def _cell(column: _Column, result: Result) -> str:
+    value, width = _at(result.means, column.path), _at(result.half_widths, column.path)
     if value is None:
         return "–"
-    text = f"{value * factor:.{digits}f}{unit}"
-    return text if width is None else f'{text} <span class="width">±{width * factor:.{digits}f}</span>'
+    text = f"{value * column.factor:.{column.digits}f}"
+    if not column.width or width is None:
+        return text
+    return f'{text} <span class="width">±{width * column.factor:.{column.digits}f}</span>'
+
+
+def _at(numbers: Numbers, path: Sequence[str]) -> float | None:
+    for key in path:
+        numbers = numbers[key]
+    return cast("float | None", numbers)
 
 
 def _story(result: Result, opened: bool) -> str:

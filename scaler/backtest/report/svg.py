@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -121,8 +121,11 @@ def _grid_y(y: Scale, percent: bool) -> str:
 
 
 def _grid_x(x: Scale, height: int, duration_s: float) -> str:
+    def anchor(tick: float) -> str:
+        return "end" if x(tick) > WIDTH - RIGHT - 20 else "middle"  # else the last one would be cut
+
     return "".join(
-        f'<text x="{x(tick):.1f}" y="{height - 4}" text-anchor="middle">{clock(tick)}</text>'
+        f'<text x="{x(tick):.1f}" y="{height - 4}" text-anchor="{anchor(tick)}">{clock(tick)}</text>'
         for tick in minutes(0.0, duration_s)
     )
 
@@ -161,25 +164,33 @@ class Dot:
     dy: float | None
     style: str
     on_front: bool
+    reference: bool = False
+    """Drawn as a ring: it is there to compare with."""
 
 
-def plane(dots: Sequence[Dot], x_title: str, y_title: str, *, height: int = 380) -> str:
-    """Return a plot of points with the line of those on the front; y is a share, and higher is better."""
-    low = min(dot.y for dot in dots)
-    bottom = max(0.0, low - 0.05 * (1 - low) - 0.004)
-    most = max(dot.x for dot in dots)
-    x = Scale(0.0, most * 1.12 or 1.0, LEFT, WIDTH - RIGHT)
-    y = Scale(bottom, 1.0 + (1.0 - bottom) * 0.03, height - BOTTOM - 16, TOP + 8)
-    parts = []
-    for tick in ticks(bottom, 1.0, 6):
-        digits = 0 if 1.0 - bottom > 0.06 else 1
-        parts.append(
-            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
-            f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:.{digits}%}</text>'
-        )
+def plane(dots: Sequence[Dot], x_title: str, y_title: str, *, height: int = 440) -> str:
+    """Return a plot of points with the line of those on the front; y is a share, and higher is better.
+
+    The scale of y is that of the square root of what is missing to 1: where good policies differ there is room.
+    """
+    least, most = min(dot.x for dot in dots), max(dot.x for dot in dots)
+    room = max(0.08 * (most - least), 0.02 * most, 1e-9)
+    x = Scale(max(0.0, least - room), most + room, LEFT, WIDTH - RIGHT)
+    bottom = max(0.0, 1 - (1 - min(dot.y for dot in dots)) * 1.15 - 0.002)
+    root = Scale(-math.sqrt(1 - bottom), 0.0, height - BOTTOM - 16, TOP + 16)
+
+    def y(share: float) -> float:
+        return root(-math.sqrt(1 - min(1.0, max(bottom, share))))
+
+    parts = [
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(share):.1f}" y2="{y(share):.1f}"/>'
+        f'<text x="{LEFT - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share * 100:g}%</text>'
+        for share in _apart(_SHARES, y)
+        if share >= bottom
+    ]
     parts += [
         f'<text x="{x(tick):.1f}" y="{height - 20}" text-anchor="middle">{tick:g}</text>'
-        for tick in ticks(0.0, x.high, 8)
+        for tick in ticks(x.low, x.high, 8)
     ]
     parts.append(f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 4}" text-anchor="end">{escape(x_title)}</text>')
     front = sorted((dot for dot in dots if dot.on_front), key=lambda dot: dot.x)
@@ -187,22 +198,19 @@ def plane(dots: Sequence[Dot], x_title: str, y_title: str, *, height: int = 380)
         path = f"M{x(front[0].x):.1f},{y(front[0].y):.1f}"
         path += "".join(f"H{x(dot.x):.1f}V{y(dot.y):.1f}" for dot in front[1:])
         parts.append(f'<path class="front" d="{path}"/>')
-    heights = _label_heights([(x(dot.x), y(dot.y)) for dot in dots], [len(dot.label) for dot in dots])
-    for dot, label_y in zip(dots, heights, strict=True):
+    parts += [_whiskers(dot, x, y) for dot in dots]
+    places = place([(x(dot.x), y(dot.y)) for dot in dots], [dot.label for dot in dots], height - BOTTOM - 10)
+    for dot, label in zip(dots, places, strict=True):
         px, py = x(dot.x), y(dot.y)
-        whiskers = ""
-        if dot.dx is not None:
-            left, end = x(max(0.0, dot.x - dot.dx)), x(min(x.high, dot.x + dot.dx))
-            whiskers += f'<line x1="{left:.1f}" x2="{end:.1f}" y1="{py:.1f}" y2="{py:.1f}"/>'
-        if dot.dy is not None:
-            up, down = y(min(1.0, dot.y + dot.dy)), y(max(bottom, dot.y - dot.dy))
-            whiskers += f'<line x1="{px:.1f}" x2="{px:.1f}" y1="{down:.1f}" y2="{up:.1f}"/>'
         words = f"{dot.label}: {dot.y:.1%} at {dot.x:.2f}"
-        right = px > WIDTH * 0.8
+        leader = ""
+        if label.far:
+            leader = f'<line class="leader" x1="{px:.1f}" y1="{py:.1f}" x2="{label.x:.1f}" y2="{label.y - 4:.1f}"/>'
+        weight = ' class="best"' if dot.on_front else ""
         parts.append(
-            f'<g class="dot {dot.style}">{whiskers}<circle cx="{px:.1f}" cy="{py:.1f}" r="{5 if dot.on_front else 4}"/>'
-            f'<text x="{px + (-8 if right else 8):.1f}" y="{label_y + 4:.1f}" '
-            f'text-anchor="{"end" if right else "start"}">{escape(dot.label)}</text>'
+            f'<g class="dot {dot.style}{" ring" if dot.reference else ""}">{leader}'
+            f'<text{weight} x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}">{escape(dot.label)}</text>'
+            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{5 if dot.on_front or dot.reference else 4}"/>'
             f"<title>{escape(words)}</title></g>"
         )
     return (
@@ -211,20 +219,89 @@ def plane(dots: Sequence[Dot], x_title: str, y_title: str, *, height: int = 380)
     )
 
 
-_LINE = 13.0
-_LETTER = 6.6
+_SHARES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, 0.999, 0.98)
+"""Where the axis of shares may have a line, the most wanted first."""
 
 
-def _label_heights(places: Sequence[tuple[float, float]], lengths: Sequence[int]) -> list[float]:
-    """Return where labels stand, moved down so that none covers another."""
-    heights = [py for _, py in places]
-    taken: list[tuple[float, float, float]] = []
-    for i in sorted(range(len(places)), key=lambda i: places[i][1]):
-        px, py = places[i]
-        begin, end = (px - _LETTER * lengths[i], px) if px > WIDTH * 0.8 else (px, px + _LETTER * lengths[i])
-        for left, right, height in sorted(taken, key=lambda each: each[2]):
-            if begin < right and left < end and abs(py - height) < _LINE:
-                py = height + _LINE
-        heights[i] = py
-        taken.append((begin, end, py))
-    return heights
+def _apart(shares: Sequence[float], y: Callable[[float], float]) -> list[float]:
+    """Return the shares whose lines do not come too near to a more wanted one."""
+    kept: list[float] = []
+    for share in shares:
+        if all(abs(y(share) - y(other)) >= _LINE for other in kept):
+            kept.append(share)
+    return kept
+
+
+def _whiskers(dot: Dot, x: Scale, y: Callable[[float], float]) -> str:
+    lines = ""
+    if dot.dx is not None:
+        left, right = x(max(x.low, dot.x - dot.dx)), x(min(x.high, dot.x + dot.dx))
+        lines += f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{y(dot.y):.1f}" y2="{y(dot.y):.1f}"/>'
+    if dot.dy is not None:
+        up, down = y(dot.y + dot.dy), y(dot.y - dot.dy)
+        lines += f'<line x1="{x(dot.x):.1f}" x2="{x(dot.x):.1f}" y1="{down:.1f}" y2="{up:.1f}"/>'
+    return f'<g class="whiskers {dot.style}">{lines}</g>'
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Where the name of a dot stands."""
+
+    x: float
+    y: float
+    """Of its base line."""
+    anchor: Literal["start", "end"]
+    far: bool
+    """So far from its dot that a line should lead there."""
+
+
+_LINE = 14.0
+_LETTER = 7.2
+_GAP = 9.0
+_FAR = 10.0
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+
+
+def place(dots: Sequence[tuple[float, float]], texts: Sequence[str], bottom: float) -> list[Label]:
+    """Return where each dot's name stands: beside it where there is room, else as near as it can be without overlap.
+
+    Names cover neither each other nor a dot, and stay between the top of the plot and `bottom`, as long as there is a
+    place for them at all.
+    """
+    taken: list[Box] = [(px - 6, py - 6, px + 6, py + 6) for px, py in dots]
+    labels: dict[int, Label] = {}
+    for i in sorted(range(len(dots)), key=lambda i: dots[i][1]):
+        px, py = dots[i]
+        candidates = [
+            _label(px, py, side, shift * _LINE / 2, texts[i], stretch)
+            for stretch in (0.0, 12.0, 30.0)
+            for shift in sorted(range(-24, 25), key=lambda step: (abs(step), -step))
+            for side in (1, -1)
+        ]
+        inside = [
+            (label, box)
+            for label, box in candidates
+            if box[0] >= LEFT and box[2] <= WIDTH and box[1] >= 0 and box[3] <= bottom
+        ]
+        free = [(label, box) for label, box in inside if not any(_overlap(box, other) for other in taken)]
+        # Near first: a step aside costs as much as a step up.
+        label, box = min(
+            free or inside or candidates,
+            key=lambda each: abs(each[0].y - 4 - py) + abs(each[0].x - px) + 2 * (each[0].anchor == "end"),
+        )
+        labels[i] = label
+        taken.append(box)
+    return [labels[i] for i in range(len(dots))]
+
+
+def _label(px: float, py: float, side: int, dy: float, text: str, stretch: float) -> tuple[Label, Box]:
+    x, y, width = px + side * (_GAP + stretch), py + dy + 4, _LETTER * len(text)
+    left = x if side > 0 else x - width
+    far = abs(dy) > _FAR or stretch > _FAR
+    return Label(x, y, "start" if side > 0 else "end", far), (left, y - 11, left + width, y + 3)
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

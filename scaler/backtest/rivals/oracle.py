@@ -3,7 +3,7 @@
 No one's rule, but a bound to compare with. It works out how many replicas the traffic needs in each second (`need`),
 holds them over dips that are shorter than a start, and lets replicas come together where one alone would be flooded.
 Of several such plans, with more or less reserve, it plays each on the very run that is to come, the cheapest first,
-and takes the first that serves 99 % of the feasible requests within their objectives; else the one that serves most.
+and takes the first that serves 99 % of the feasible requests within their objectives, or as many as the dearest does.
 So it is near the least that the traffic can be served with, but no proof of it: a plan with other moves may be cheaper.
 """
 
@@ -31,7 +31,7 @@ class Settings:
     goal: float = 0.99
     """Share of the feasible requests that a plan must serve in time."""
     near: float = 0.002
-    """Where no plan reaches the goal, the cheapest that comes so near the best one will do."""
+    """Where even the dearest plan misses the goal, the cheapest that comes so near to it will do."""
     uses: tuple[float, ...] = (1.0, 0.95, 0.9, 0.8)
     """Shares of a replica's room that plans count on."""
     shapes: tuple[tuple[float, int], ...] = ((120.0, 30), (120.0, 60), (20.0, 60))
@@ -48,6 +48,7 @@ class Planned(Direct[Settings]):
     """Moves as a plan says."""
 
     sync_s = 5.0
+    pushes = True
 
     def __init__(self, setup: Setup, settings: Settings, name: str, plan: Floats) -> None:
         super().__init__(setup, settings, name)
@@ -83,17 +84,17 @@ def plans(setup: Setup, settings: Settings) -> list[Floats]:
 
 
 def _best(setup: Setup, settings: Settings, name: str) -> Floats:
-    """Return the cheapest plan that reaches the goal when it is played, else the cheapest near the best one."""
-    candidates, shares = plans(setup, settings), list[float]()
-    if setup.rehearse is None:
-        return candidates[0]
-    for plan in candidates:
-        outcomes = setup.rehearse(partial(Planned, settings=settings, name=name, plan=plan))
-        shares.append(_attained(setup, outcomes))
-        if shares[-1] >= settings.goal:
-            return plan
-    enough = max(shares) - settings.near
-    return next(plan for plan, share in zip(candidates, shares, strict=True) if share >= enough)
+    """Return the cheapest plan that reaches the goal when it is played, or comes as near to it as the dearest does."""
+    *cheaper, dearest = plans(setup, settings)
+    rehearse = setup.rehearse
+    if rehearse is None:
+        return cheaper[0]
+
+    def share(plan: Floats) -> float:
+        return _attained(setup, rehearse(partial(Planned, settings=settings, name=name, plan=plan)))
+
+    enough = min(settings.goal, share(dearest) - settings.near)
+    return next((plan for plan in cheaper if share(plan) >= enough), dearest)
 
 
 def _attained(setup: Setup, outcomes: Sequence[Outcome]) -> float:

@@ -184,7 +184,7 @@ def _table(scenario: Scenario, preset: str, ours: Tally, other: Tally) -> Table:
     )
     table.add_column("")
     table.add_column(f"vllm-scaler ({preset})", justify="right", style="bold")
-    table.add_column(f"KEDA, waiting > {threshold.THRESHOLD}", justify="right")
+    table.add_column(f"KEDA, waiting > {threshold.THRESHOLD:g}", justify="right")
     rows = zip(_cells(ours), _cells(other), strict=True)
     for (name, ours_cell), (_, other_cell) in rows:
         table.add_row(name, ours_cell, other_cell)

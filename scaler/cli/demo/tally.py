@@ -18,8 +18,9 @@ class Tally:
     outcomes: list[Outcome] = field(default_factory=list)
     changes: int = 0
     """How often `spec.replicas` moved."""
-    _pod_seconds: float = 0.0
-    _time: float = 0.0
+    pod_seconds: float = 0.0
+    time: float = 0.0
+    """How long the run has lasted, in seconds."""
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Count requests that ended."""
@@ -27,8 +28,8 @@ class Tally:
 
     def pods(self, fleet: Fleet, time: float) -> None:
         """Count the pods that stood since the last call: each holds its GPU from creation until it is gone."""
-        self._pod_seconds += len(fleet.pods) * (time - self._time)
-        self._time = time
+        self.pod_seconds += len(fleet.pods) * (time - self.time)
+        self.time = time
 
     def finish(self, fleet: Fleet) -> None:
         """Let the requests that are still in engines end; nothing scales any more, and it costs nothing."""
@@ -39,12 +40,12 @@ class Tally:
     @property
     def average_replicas(self) -> float:
         """Pods that held a GPU, averaged over the run."""
-        return self._pod_seconds / self._time if self._time else 0.0
+        return self.pod_seconds / self.time if self.time else 0.0
 
     @property
     def gpu_hours(self) -> float:
         """Pod hours; one GPU a pod."""
-        return self._pod_seconds / 3600
+        return self.pod_seconds / 3600
 
     def summary(self) -> SloSummary:
         """How well the objectives were kept: TTFT 3 s, 100 ms a token."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from scaler.cluster.ray.victims import choose, replicas
 
 Operation = Mapping[str, Any]
 """One of a JSON patch (RFC 6902)."""
+Load = Callable[[], Mapping[str, float]]
+"""Gives the requests in each pod; asked only where some have to go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,12 @@ def patch(
     group: GroupSpec,
     wish: Wish,
     workers: Sequence[Worker],
-    load: Mapping[str, float],
+    load: Load,
 ) -> list[Operation]:
     """Return the operations that lead to the wish, none where nothing is to be done.
 
     They fail as a whole when the object is no longer the one that was seen. `workers` are the group's pods and
-    `load` the requests in them (see `victims.choose`), where `obj` is a cluster.
+    `load` gives the requests in them (see `victims.choose`), where `obj` is a cluster.
     """
     at = f"{obj.path}/{group.index}"
     fields = {"minReplicas": (group.minimum, wish.minimum), "maxReplicas": (group.maximum, wish.maximum)}
@@ -75,9 +77,7 @@ def patch(
     return [{"op": "test", "path": "/metadata/resourceVersion", "value": obj.version}, *changes]
 
 
-def _list(
-    at: str, group: GroupSpec, count: int, workers: Sequence[Worker], load: Mapping[str, float]
-) -> list[Operation]:
+def _list(at: str, group: GroupSpec, count: int, workers: Sequence[Worker], load: Load) -> list[Operation]:
     """Change `workersToDelete`, where that is needed.
 
     KubeRay counts a pod that is on its way out as one that is there, unless the list names it: were it left out, a
@@ -86,7 +86,8 @@ def _list(
     """
     named = group.named or frozenset()
     present = replicas(workers, group.hosts)
-    chosen = choose(present, sum(replica.stays for replica in present) - count, load, named)
+    surplus = sum(replica.stays for replica in present) - count
+    chosen = choose(present, surplus, load(), named) if surplus > 0 else []
     if not chosen and not named and count >= group.replicas:
         return []
     going = (replica for replica in present if not replica.stays)

@@ -17,9 +17,11 @@ OURS = "vllm-scaler"
 """Our name among an object's managers, as the API server takes it from the User-Agent."""
 CLUSTER_LABEL = "ray.io/cluster"
 GROUP_LABEL = "ray.io/group"
+HOST_LABEL = "ray.io/replica-host-index"
 _REPLICA_LABEL = "ray.io/worker-group-replica-name"
 """Of the pods of one replica, where a replica has several hosts and KubeRay's RayMultiHostIndexing is on."""
 _NO_MAXIMUM = 2**31 - 1
+_DASHBOARD_PORT = 8265
 
 
 class BridgeError(Exception):
@@ -38,6 +40,17 @@ class TargetKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ServeRef:
+    """A deployment of a Ray Serve application."""
+
+    application: str
+    deployment: str
+
+    def __str__(self) -> str:
+        return f"deployment {self.application}/{self.deployment}"
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerGroup:
     """A RayWorkerGroup."""
 
@@ -52,8 +65,13 @@ class WorkerGroup:
     """None until somebody has asked for a number."""
     widen: bool
     """Whether the group's own limits give way."""
+    serve: ServeRef | None
+    """What the count is the target of, where Ray Serve is to be told; its replicas run on the group's workers."""
     status: Json
     """As it stands there."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +113,8 @@ class RayObject:
     active: str = ""
     pending: str = ""
     """A RayService's clusters: the one that serves, and the one that is to take its place."""
+    head: str = ""
+    """A RayCluster's dashboard, `host:port`; empty while there is none."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -139,6 +159,7 @@ def parse_worker_group(item: Json, _before: WorkerGroup | None = None) -> Worker
         group=spec["group"],
         replicas=spec.get("replicas"),
         widen=spec.get("widenLimits", False),
+        serve=ServeRef(spec["serve"]["application"], spec["serve"]["deployment"]) if "serve" in spec else None,
         status=item.get("status") or {},
     )
 
@@ -179,7 +200,18 @@ def _parse(kind: TargetKind, item: Json, path: tuple[str, ...]) -> RayObject:
         other_writer=_other_writer(metadata.get("managedFields") or (), (*path, "workerGroupSpecs")),
         active=(status.get("activeServiceStatus") or {}).get("rayClusterName", ""),
         pending=(status.get("pendingServiceStatus") or {}).get("rayClusterName", ""),
+        head=_dashboard(spec, status),
     )
+
+
+def _dashboard(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    host = (status.get("head") or {}).get("podIP")
+    if not host:
+        return ""
+    containers = ((spec.get("headGroupSpec") or {}).get("template") or {}).get("spec", {}).get("containers") or ()
+    ports = [port for container in containers for port in container.get("ports") or ()]
+    port = next((port["containerPort"] for port in ports if port.get("name") == "dashboard"), _DASHBOARD_PORT)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _group(index: int, spec: Mapping[str, Any]) -> GroupSpec:

@@ -29,6 +29,7 @@ class Counts:
     cluster: str
     """The RayCluster that serves."""
     selector: str
+    """Empty where none would be right."""
     replicas: int
     ready: int
 
@@ -47,7 +48,7 @@ class Status:
         values: Json = {
             "observedGeneration": group.generation,
             "rayCluster": counts.cluster if counts else None,
-            "selector": counts.selector if counts else None,
+            "selector": (counts.selector or None) if counts else None,
             "replicas": counts.replicas if counts else 0,
             "readyReplicas": counts.ready if counts else 0,
             "conditions": [_condition(c, stands.get(c.kind), group.generation, now) for c in self.conditions],

@@ -55,8 +55,9 @@ def choose(
     """Return the `surplus` replicas that are to go, of those that stay so far.
 
     First come those that were `named` before, so that nobody else goes when KubeRay is slow; then those that do not
-    serve yet, which lose nothing; then the idle; then by the requests in them. `load` has the requests in a pod; a
-    pod that is not in it is unknown, and goes last. Of equals the newest goes.
+    serve yet, which lose nothing; then the idle; then by the requests in them. `load` has the requests in a pod, of
+    several hosts perhaps only in the one that is read; a replica that is not in it is unknown, and goes last. Of equals
+    the newest goes.
     """
 
     def loss(replica: Replica) -> tuple[bool, bool, float, float]:
@@ -70,4 +71,5 @@ def choose(
 def _load(replica: Replica, load: Mapping[str, float]) -> float:
     if not replica.serves:
         return 0.0
-    return sum(load.get(worker.name, float("inf")) for worker in replica.workers)
+    known = [load[name] for name in replica.names if name in load]
+    return sum(known) if known else float("inf")

@@ -10,6 +10,7 @@ from scaler.cluster.model import Phase
 from scaler.cluster.ray.model import (
     CLUSTER_LABEL,
     GROUP_LABEL,
+    HOST_LABEL,
     BridgeError,
     GroupSpec,
     RayObject,
@@ -73,13 +74,25 @@ def group_of(obj: RayObject, group: WorkerGroup) -> GroupSpec:
 
 def count(group: WorkerGroup, serving: RayObject, workers: list[Worker]) -> Counts:
     """Count the replicas that are there, without those on their way out, as a Deployment does."""
-    staying = [r for r in replicas(workers, group_of(serving, group).hosts) if r.stays]
+    hosts = group_of(serving, group).hosts
+    staying = [r for r in replicas(workers, hosts) if r.stays]
     return Counts(
         cluster=serving.name,
-        selector=f"{CLUSTER_LABEL}={serving.name},{GROUP_LABEL}={group.group}",
+        selector=_selector(serving.name, group.group, hosts, workers),
         replicas=len(staying),
         ready=sum(all(worker.phase is Phase.READY for worker in replica.workers) for replica in staying),
     )
+
+
+def _selector(cluster: str, group: str, hosts: int, workers: list[Worker]) -> str:
+    """Select one pod for each replica: whoever reads the pods takes each of them for a replica.
+
+    Empty where KubeRay does not say which pod is which, lest a replica be taken for several.
+    """
+    selector = f"{CLUSTER_LABEL}={cluster},{GROUP_LABEL}={group}"
+    if hosts == 1:
+        return selector
+    return f"{selector},{HOST_LABEL}=0" if all(worker.replica for worker in workers) else ""
 
 
 def _clusters(service: RayObject, view: View) -> Iterator[RayObject]:

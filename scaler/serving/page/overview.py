@@ -51,7 +51,7 @@ class Overview:
     async def stream(self) -> AsyncIterator[bytes]:
         """Give messages for one browser, one each second: they tell that the line stands, too."""
         self._watchers += 1
-        if self._loop is None:
+        if self._loop is None or self._loop.done():
             self._first_version = self._version + 1
             self._loop = asyncio.create_task(self._keep_looking(), name="page overview")
         try:

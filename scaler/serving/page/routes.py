@@ -47,10 +47,10 @@ class Page:
                 web.get("/", self._index),
                 web.get("/static/{file:.+}", self._file),
                 web.get("/api/v1/targets", self._list),
-                web.get("/api/v1/events", self._watch_all),
+                web.get("/api/v1/events", self._watch_all, allow_head=False),
                 web.get(_TARGET, self._explain),
                 web.get(f"{_TARGET}/configuration", self._configuration),
-                web.get(f"{_TARGET}/events", self._watch),
+                web.get(f"{_TARGET}/events", self._watch, allow_head=False),
             ]
         )
         app.on_response_prepare.append(add_headers)

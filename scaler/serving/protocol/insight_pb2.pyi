@@ -57,21 +57,25 @@ class TargetRef(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     TRIGGER_FIELD_NUMBER: _builtins.int
+    SECONDS_AGO_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     name: _builtins.str
     """The ScaledObject's name."""
     trigger: _builtins.str
     """Which of the ScaledObject's triggers, as `Explanation.trigger` names it; may be left out when there is one."""
+    seconds_ago: _builtins.float
+    """For Explain: tell the remembered decision that stood so many seconds ago, or else the oldest; 0 is the latest."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         name: _builtins.str = ...,
         trigger: _builtins.str = ...,
+        seconds_ago: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "trigger", b"trigger"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "seconds_ago", b"seconds_ago", "trigger", b"trigger"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

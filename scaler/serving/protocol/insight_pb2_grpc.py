@@ -55,7 +55,7 @@ class InsightServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Explain(self, request, context):
-        """The latest decision of a target. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision.
+        """The latest decision of a target, or one of the last hour. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

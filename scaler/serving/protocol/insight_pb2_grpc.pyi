@@ -32,7 +32,7 @@ class InsightStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> InsightAsyncStub: ...
     Explain: _grpc.UnaryUnaryMultiCallable[_insight_pb2.TargetRef, _insight_pb2.Explanation]
-    """The latest decision of a target. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision."""
+    """The latest decision of a target, or one of the last hour. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision."""
     Watch: _grpc.UnaryStreamMultiCallable[_insight_pb2.TargetRef, _insight_pb2.Explanation]
     """The latest decision at once, then every later one, one message for each tick."""
     ListTargets: _grpc.UnaryUnaryMultiCallable[_insight_pb2.ListTargetsRequest, _insight_pb2.ListTargetsResponse]
@@ -42,7 +42,7 @@ class InsightStub:
 class InsightAsyncStub(InsightStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Explain: _aio.UnaryUnaryMultiCallable[_insight_pb2.TargetRef, _insight_pb2.Explanation]  # type: ignore[assignment]
-    """The latest decision of a target. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision."""
+    """The latest decision of a target, or one of the last hour. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision."""
     Watch: _aio.UnaryStreamMultiCallable[_insight_pb2.TargetRef, _insight_pb2.Explanation]  # type: ignore[assignment]
     """The latest decision at once, then every later one, one message for each tick."""
     ListTargets: _aio.UnaryUnaryMultiCallable[_insight_pb2.ListTargetsRequest, _insight_pb2.ListTargetsResponse]  # type: ignore[assignment]
@@ -55,7 +55,7 @@ class InsightServicer(metaclass=_abc_1.ABCMeta):
         request: _insight_pb2.TargetRef,
         context: _ServicerContext,
     ) -> _typing.Union[_insight_pb2.Explanation, _abc.Awaitable[_insight_pb2.Explanation]]:
-        """The latest decision of a target. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision."""
+        """The latest decision of a target, or one of the last hour. NOT_FOUND when no such target is known, UNAVAILABLE before its first decision."""
 
     @_abc_1.abstractmethod
     def Watch(

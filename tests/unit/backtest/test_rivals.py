@@ -536,23 +536,29 @@ def test_the_oracle_serves_99_percent_for_less_than_the_peak(profile: Profile) -
     assert oracle["gpu_hours"] < 0.85 * peak["gpu_hours"]
 
 
-def test_the_oracle_takes_the_first_plan_that_serves_enough_and_plays_no_further() -> None:
+@pytest.mark.parametrize(
+    ("shares", "plays", "chosen"),
+    [
+        ([1.0, 0.5, 0.98, 0.99], 4, 2),  # of the dearest, then of the cheapest and on
+        ([1.0, 1.0], 2, 0),
+        ([0.7, 0.5, 0.699], 3, 1),  # nobody reaches 99 %, but this is as good as the dearest
+        ([0.7], 12, -1),
+    ],
+)
+def test_the_oracle_takes_the_cheapest_plan_that_serves_enough_and_plays_no_further(
+    shares: list[float], plays: int, chosen: int
+) -> None:
     played: list[Maker] = []
 
     def rehearse(maker: Maker) -> list[Outcome]:
+        share = shares[len(played)] if len(played) < len(shares) else 0.0
         played.append(maker)
-        return [outcome(served=len(played) > 2)] * 10
+        return [outcome(served=i < round(share * 1000)) for i in range(1000)]
 
     known = setup(requests=waves(), rehearse=rehearse)
-    choice = Oracle(known)
-    assert len(played) == 3
-    assert choice.plan.tolist() == plans(known, choice.settings)[2].tolist()
-
-
-def test_where_no_plan_serves_enough_the_oracle_takes_the_cheapest_of_the_best() -> None:
-    known = setup(requests=waves(), rehearse=lambda _: [outcome(served=False)])
-    choice = Oracle(known)
-    assert choice.plan.tolist() == plans(known, choice.settings)[0].tolist()
+    oracle = Oracle(known)
+    assert len(played) == plays
+    assert oracle.plan.tolist() == plans(known, oracle.settings)[chosen].tolist()
 
 
 def outcome(served: bool) -> Outcome:

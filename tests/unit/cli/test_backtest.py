@@ -92,7 +92,7 @@ def test_a_table_names_every_policy(trace: str, capsys: pytest.CaptureFixture[st
         (["--half", "third"], "none of first, second, whole"),
         (["--start-up-time", "soon"], "a number with s, m or h"),
         (["--min", "5", "--max", "2"], "0 ≤ minimum ≤ maximum"),
-        (["--scale", "3"], "right is a number above 0, up to 1"),
+        (["--scale", "0"], "right is a number above 0, up to"),
     ],
 )
 def test_what_is_wrong_is_told_with_what_would_be_right(

@@ -65,8 +65,21 @@ function showLine(state, detail) {
 
 function askForToken(why) {
   setText(line, "a token is needed");
-  const input = h("input", { type: "password", autocomplete: "current-password", id: "token", required: true, "aria-describedby": "why" });
-  const form = h("form", { class: "notice" }, h("label", { for: "token" }, "Token"), input, h("button", {}, "Look"), h("p", { id: "why" }, why));
+  const input = h("input", {
+    type: "password",
+    autocomplete: "current-password",
+    id: "token",
+    required: true,
+    "aria-describedby": "why",
+  });
+  const form = h(
+    "form",
+    { class: "notice" },
+    h("label", { for: "token" }, "Token"),
+    input,
+    h("button", {}, "Look"),
+    h("p", { id: "why" }, why),
+  );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     keepToken(input.value.trim());
@@ -84,8 +97,9 @@ function showHead({ not_ready, shadow, speed, version }) {
   if (speed !== 1) found.push(`simulated time, ${speed}×`);
   setText(notes, found.join(" · "));
   const off = skew();
-  const clocks = Math.abs(off) < SKEW_S ? "" : ` · this browser's clock is ${duration(Math.abs(off))} ${off > 0 ? "ahead of" : "behind"} the server's, whose times are shown`;
-  setText(foot, `vllm-scaler ${version}${clocks}`);
+  const where = off > 0 ? "ahead of" : "behind";
+  const clocks = `this browser's clock is ${duration(Math.abs(off))} ${where} the server's, whose times are shown`;
+  setText(foot, [`vllm-scaler ${version}`, ...(Math.abs(off) < SKEW_S ? [] : [clocks])].join(" · "));
 }
 
 document.addEventListener("keydown", (event) => {

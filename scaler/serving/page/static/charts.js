@@ -124,7 +124,12 @@ export class Chart {
 
   options() {
     const [grid, ink] = [colour("grid"), colour("ink-soft")];
-    const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "11px system-ui, sans-serif" };
+    const axis = {
+      stroke: ink,
+      grid: { stroke: grid, width: 1 },
+      ticks: { stroke: grid, width: 1 },
+      font: "11px system-ui, sans-serif",
+    };
     const logarithmic = this.what.logarithmic;
     const share = this.what.lines.some((line) => line.scale === "share");
     return {
@@ -143,8 +148,24 @@ export class Chart {
       },
       axes: [
         { ...axis, size: 26, values: (_plot, ticks) => ticks.map(clock), space: 90 },
-        { ...axis, size: 58, values: (_plot, ticks) => ticks.map(logarithmic ? duration : number), ...(logarithmic && DECADES) },
-        ...(share ? [{ ...axis, scale: "share", side: 1, size: SHARE_AXIS, grid: { show: false }, values: (_plot, ticks) => ticks.map(percent) }] : []),
+        {
+          ...axis,
+          size: 58,
+          values: (_plot, ticks) => ticks.map(logarithmic ? duration : number),
+          ...(logarithmic && DECADES),
+        },
+        ...(share
+          ? [
+              {
+                ...axis,
+                scale: "share",
+                side: 1,
+                size: SHARE_AXIS,
+                grid: { show: false },
+                values: (_plot, ticks) => ticks.map(percent),
+              },
+            ]
+          : []),
       ],
       series: [{}, ...this.what.lines.map((line) => this.seriesOf(line))],
       hooks: { draw: [(plot) => this.drawMoment(plot)] },

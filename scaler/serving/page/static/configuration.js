@@ -18,7 +18,11 @@ export class Configuration {
       "details",
       { class: "configuration" },
       h("summary", {}, h("h2", {}, "Configuration in force")),
-      h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Configuration in force" }, this.table.element),
+      h(
+        "div",
+        { class: "scroll", role: "region", tabindex: 0, "aria-label": "Configuration in force" },
+        this.table.element,
+      ),
     );
   }
 

@@ -37,7 +37,11 @@ export class Detail {
     this.timeline = new Timeline(this.series, (moment) => this.look(moment));
     this.storyTitle = h("h2", {}, "How it was decided");
     this.story = h("pre", { class: "story", tabindex: 0, "aria-label": "How it was decided" });
-    this.copy = h("button", { type: "button", class: "quiet", onclick: () => navigator.clipboard.writeText(this.told) }, "Copy");
+    this.copy = h(
+      "button",
+      { type: "button", class: "quiet", onclick: () => navigator.clipboard.writeText(this.told) },
+      "Copy",
+    );
     this.copy.hidden = !navigator.clipboard;
     this.pods = new Pods();
     this.configuration = new Configuration();
@@ -52,7 +56,12 @@ export class Detail {
         "div",
         { class: "columns" },
         this.timeline.element,
-        h("section", { class: "telling", "aria-label": "How it was decided" }, h("div", { class: "tools" }, this.storyTitle, this.copy), this.story),
+        h(
+          "section",
+          { class: "telling", "aria-label": "How it was decided" },
+          h("div", { class: "tools" }, this.storyTitle, this.copy),
+          this.story,
+        ),
       ),
       this.pods.element,
       this.configuration.element,
@@ -98,7 +107,8 @@ export class Detail {
     setText(this.policy, `policy ${summary.policy}`);
     const wrong = [summary.reason, ...summary.warnings].filter(Boolean);
     this.trouble.hidden = wrong.length === 0;
-    if (this.trouble.textContent !== wrong.join("")) this.trouble.replaceChildren(...wrong.map((text) => h("li", {}, text)));
+    if (this.trouble.textContent !== wrong.join(""))
+      this.trouble.replaceChildren(...wrong.map((text) => h("li", {}, text)));
     this.missing.hidden = explanation !== null;
     this.body.hidden = explanation === null;
     if (explanation === null) {
@@ -123,7 +133,10 @@ export class Detail {
     }
     this.picking = setTimeout(async () => {
       try {
-        const query = new URLSearchParams({ time: moment, ...(this.target.trigger && { trigger: this.target.trigger }) });
+        const query = new URLSearchParams({
+          time: moment,
+          ...(this.target.trigger && { trigger: this.target.trigger }),
+        });
         const explanation = await askJson(targetPath(this.target, `?${query}`));
         if (turn === this.asked) this.show(explanation);
       } catch (error) {
@@ -156,7 +169,10 @@ export class Detail {
     this.unchanged.hidden = !this.change.hidden;
     if (this.change.hidden) return;
     const seconds = (this.timeline.moment === null ? now() : explanation.time) - explanation.last_change_time;
-    setText(this.changeAge, this.timeline.moment === null ? ago(seconds) : `${duration(Math.max(0, Math.round(seconds)))} before`);
+    setText(
+      this.changeAge,
+      this.timeline.moment === null ? ago(seconds) : `${duration(Math.max(0, Math.round(seconds)))} before`,
+    );
     showReason(this.changeText, explanation.last_change);
   }
 

@@ -7,9 +7,23 @@ import { duration, number, percent } from "./format.js";
 const FACTS = [
   ["Wanted", (e) => number(e.replicas.desired), (e) => `of ${e.replicas.minimum}–${e.replicas.maximum}`, "main"],
   ["Ready", (e) => number(e.replicas.ready), (e) => `${e.replicas.requested} requested`],
-  ["Starting", (e) => number(e.replicas.starting), (e) => (e.start_up ? `a start takes ${duration(e.start_up.median)}` : "no start seen yet")],
-  ["Unknown", (e) => number(e.load.unknown_pods), (e) => `of ${e.replicas.ready} ready pods`, (e) => (e.load.unknown_pods ? "bad" : "")],
-  ["Unschedulable", (e) => number(e.replicas.unschedulable), (e) => `${e.replicas.terminating} terminating`, (e) => (e.replicas.unschedulable ? "bad" : "")],
+  [
+    "Starting",
+    (e) => number(e.replicas.starting),
+    (e) => (e.start_up ? `takes ${duration(e.start_up.median)}` : "no start seen"),
+  ],
+  [
+    "Unknown",
+    (e) => number(e.load.unknown_pods),
+    (e) => `of ${e.replicas.ready} ready pods`,
+    (e) => (e.load.unknown_pods ? "bad" : ""),
+  ],
+  [
+    "Unschedulable",
+    (e) => number(e.replicas.unschedulable),
+    (e) => `${e.replicas.terminating} terminating`,
+    (e) => (e.replicas.unschedulable ? "bad" : ""),
+  ],
   ["Waiting", (e) => number(e.load.waiting), () => "requests"],
   ["Running", (e) => number(e.load.running), (e) => `KV cache ${percent(e.load.kv_cache_usage)}`],
   ["Arrivals", (e) => number(e.load.arrival_rate), () => "requests/s"],
@@ -20,7 +34,9 @@ const FACTS = [
 /** The tiles; `show` fills them from an explanation. */
 export class Facts {
   constructor() {
-    this.tiles = FACTS.map(([title]) => h("div", {}, h("dt", {}, title), h("dd", { class: "value" }), h("dd", { class: "below" })));
+    this.tiles = FACTS.map(([title]) =>
+      h("div", {}, h("dt", {}, title), h("dd", { class: "value" }), h("dd", { class: "below" })),
+    );
     this.element = h("dl", { class: "facts" }, ...this.tiles);
   }
 

@@ -33,7 +33,12 @@ export function ago(seconds) {
   return `${duration(Math.max(0, Math.round(seconds)))} ago`;
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 
 /** Unix seconds as a time of day here. */
 export function clock(time) {

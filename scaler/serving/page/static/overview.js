@@ -25,15 +25,68 @@ const sortBy = (name) => (row) => row.replicas?.[name];
 const COLUMNS = [
   { title: "Target", className: "name", heads: true, sort: (row) => row.label, cell: showName },
   { title: "State", className: "state", sort: (row) => row.state, cell: (td, row) => showState(td, row.state) },
-  { title: "Wanted", className: "count", hint: "Replicas that were decided", sort: sortBy("desired"), descending: true, text: count("desired") },
-  { title: "Ready", className: "count", hint: "Pods that serve", sort: sortBy("ready"), descending: true, text: count("ready") },
-  { title: "Starting", className: "count", hint: "Replicas on the way", sort: sortBy("starting"), descending: true, text: count("starting") },
+  {
+    title: "Wanted",
+    className: "count",
+    hint: "Replicas that were decided",
+    sort: sortBy("desired"),
+    descending: true,
+    text: count("desired"),
+  },
+  {
+    title: "Ready",
+    className: "count",
+    hint: "Pods that serve",
+    sort: sortBy("ready"),
+    descending: true,
+    text: count("ready"),
+  },
+  {
+    title: "Starting",
+    className: "count",
+    hint: "Replicas on the way",
+    sort: sortBy("starting"),
+    descending: true,
+    text: count("starting"),
+  },
   { title: "Progress", className: "progress", hint: "Ready and starting, against what is wanted", cell: showBar },
-  { title: "Waiting", className: "count", hint: "Requests that wait", sort: (row) => row.waiting, descending: true, text: (row) => number(row.waiting) },
-  { title: "Running", className: "count", hint: "Requests in running batches", sort: (row) => row.running, descending: true, text: (row) => number(row.running) },
-  { title: "Unknown", className: "count", hint: "Ready pods that could not be read", sort: (row) => row.unknown_pods, descending: true, cell: showUnknown },
-  { title: "Limits", className: "limits", text: (row) => (row.replicas ? `${row.replicas.minimum}–${row.replicas.maximum}` : UNKNOWN) },
-  { title: "Last change", className: "why", sort: (row) => row.last_change_time, descending: true, ages: true, cell: showWhy },
+  {
+    title: "Waiting",
+    className: "count",
+    hint: "Requests that wait",
+    sort: (row) => row.waiting,
+    descending: true,
+    text: (row) => number(row.waiting),
+  },
+  {
+    title: "Running",
+    className: "count",
+    hint: "Requests in running batches",
+    sort: (row) => row.running,
+    descending: true,
+    text: (row) => number(row.running),
+  },
+  {
+    title: "Unknown",
+    className: "count",
+    hint: "Ready pods that could not be read",
+    sort: (row) => row.unknown_pods,
+    descending: true,
+    cell: showUnknown,
+  },
+  {
+    title: "Limits",
+    className: "limits",
+    text: (row) => (row.replicas ? `${row.replicas.minimum}–${row.replicas.maximum}` : UNKNOWN),
+  },
+  {
+    title: "Last change",
+    className: "why",
+    sort: (row) => row.last_change_time,
+    descending: true,
+    ages: true,
+    cell: showWhy,
+  },
 ];
 
 /** The page of all targets. `path` is what it listens to. */
@@ -67,14 +120,25 @@ export class Overview {
       "section",
       { class: "overview" },
       h("h1", { class: "hidden-text" }, "Targets"),
-      h("div", { class: "tools" }, h("div", { role: "group", "aria-label": "Show", class: "filters" }, ...this.filters), this.search),
+      h(
+        "div",
+        { class: "tools" },
+        h("div", { role: "group", "aria-label": "Show", class: "filters" }, ...this.filters),
+        this.search,
+      ),
       h("div", { class: "scroll" }, this.table.element),
       this.empty,
     );
   }
 
   filter(name, filter) {
-    const button = h("button", { type: "button", "aria-pressed": String(kept.filter === name) }, filter.title, " ", h("b", {}, "0"));
+    const button = h(
+      "button",
+      { type: "button", "aria-pressed": String(kept.filter === name) },
+      filter.title,
+      " ",
+      h("b", {}, "0"),
+    );
     button.addEventListener("click", () => {
       kept.filter = name;
       for (const each of this.filters) each.setAttribute("aria-pressed", String(each === button));
@@ -114,7 +178,9 @@ export class Overview {
       setText(this.filters[i].lastChild, String(rows.filter(([, row]) => filter.holds(row)).length));
     });
     const words = kept.search.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = rows.filter(([, row]) => FILTERS[kept.filter].holds(row) && words.every((word) => textOf(row).includes(word)));
+    const found = rows.filter(
+      ([, row]) => FILTERS[kept.filter].holds(row) && words.every((word) => textOf(row).includes(word)),
+    );
     this.table.show(found);
     this.table.element.hidden = found.length === 0;
     setText(this.empty, found.length ? "" : emptyText(rows.length));
@@ -161,28 +227,23 @@ function showUnknown(td, row) {
   td.classList.toggle("bad", row.unknown_pods > 0);
 }
 
-/** What is wrong, or else the reason of the last change and its age. */
+/** What is wrong, or else the age and the reason of the last change. */
 function showWhy(td, row) {
-  if (!td.firstChild) td.append(h("span", { class: "age" }), h("span", { class: "text" }));
-  const [age, text] = td.children;
+  if (!td.firstChild) td.append(h("span", { class: "age" }), h("span", {}), h("span", {}));
+  const [age, wrong, reason] = td.children;
   if (td.shownRow === row) {
     if (age.shownText) showAge(age, row.last_change_time);
     return;
   }
   td.shownRow = row;
-  const wrong = troubles(row);
-  td.classList.toggle("bad", wrong.length > 0);
-  if (wrong.length) {
-    setText(age, "");
-    showReason(text, wrong.join("; "));
-  } else if (row.last_change) {
-    showAge(age, row.last_change_time);
-    showReason(text, row.last_change);
-  } else {
-    setText(age, "");
-    showReason(text, row.replicas ? "no change yet" : "no decision yet");
-  }
-  setAttribute(td, "title", text.textContent);
+  const problems = troubles(row).join("; ");
+  const changed = !problems && row.last_change;
+  td.classList.toggle("bad", problems !== "");
+  setText(wrong, problems);
+  if (changed) showAge(age, row.last_change_time);
+  else setText(age, "");
+  showReason(reason, problems ? "" : changed || (row.replicas ? "no change yet" : "no decision yet"));
+  setAttribute(td, "title", wrong.textContent + reason.textContent);
 }
 
 function textOf(row) {
@@ -196,7 +257,12 @@ function emptyText(total) {
 
 /** Arrow keys go from one target to the next. */
 function moveByArrows(event) {
-  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling", j: "nextElementSibling", k: "previousElementSibling" }[event.key];
+  const step = {
+    ArrowDown: "nextElementSibling",
+    ArrowUp: "previousElementSibling",
+    j: "nextElementSibling",
+    k: "previousElementSibling",
+  }[event.key];
   const next = step && event.target.closest("tr")?.[step];
   if (!next) return;
   event.preventDefault();

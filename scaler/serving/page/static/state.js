@@ -44,7 +44,11 @@ export function showAge(element, time) {
 
 /** Replicas as a bar: ready, starting, and a mark at what is wanted. The numbers stand beside it for all readers. */
 export function bar() {
-  const [ready, starting, wanted] = [h("i", { class: "ready" }), h("i", { class: "starting" }), h("i", { class: "wanted" })];
+  const [ready, starting, wanted] = [
+    h("i", { class: "ready" }),
+    h("i", { class: "starting" }),
+    h("i", { class: "wanted" }),
+  ];
   const element = h("span", { class: "bar", "aria-hidden": "true" }, ready, starting, wanted);
   return {
     element,

@@ -40,7 +40,10 @@ export function listen(path, onEvent, onState) {
         }
         if (document.hidden) continue;
         const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures++) * (0.75 + Math.random() / 2);
-        onState("waiting", error instanceof Refused ? error.message : `no answer, next try in ${Math.ceil(wait / 1000)} s`);
+        onState(
+          "waiting",
+          error instanceof Refused ? error.message : `no answer, next try in ${Math.ceil(wait / 1000)} s`,
+        );
         await new Promise((resolve) => {
           wake = resolve;
           setTimeout(resolve, wait);

@@ -50,7 +50,9 @@ export class Timeline {
   }
 
   choice(label, names, key) {
-    const buttons = names.map((name) => h("button", { type: "button", "aria-pressed": String(kept[key] === name) }, name));
+    const buttons = names.map((name) =>
+      h("button", { type: "button", "aria-pressed": String(kept[key] === name) }, name),
+    );
     buttons.forEach((button, i) =>
       button.addEventListener("click", () => {
         kept[key] = names[i];

@@ -21,7 +21,7 @@ def carried(
 ) -> dict[str, Any]:
     """What a patch sets, by path; its guard is checked here."""
     wished = wish(obj, spec_of(obj), wanted, widen=widen)
-    operations = patch(obj, spec_of(obj), wished, workers, load or {})
+    operations = patch(obj, spec_of(obj), wished, workers, lambda: load or {})
     if not operations:
         return {}
     guard, *changes = operations

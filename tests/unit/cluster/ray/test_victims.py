@@ -63,6 +63,12 @@ def test_hosts_of_a_replica_go_together_and_its_load_is_theirs() -> None:
     assert gone.names == {"b-0", "b-1"}
 
 
+def test_the_host_that_is_read_speaks_for_its_replica() -> None:
+    hosts = [worker(f"{replica}-{host}", replica=replica) for replica in ("a", "b", "c") for host in (0, 1)]
+    order = choose(replicas(hosts, 2), 3, {"a-0": 2.0, "b-0": 0.0})
+    assert [min(replica.names) for replica in order] == ["b-0", "a-0", "c-0"]
+
+
 def test_a_replica_with_a_host_on_its_way_out_goes_as_a_whole() -> None:
     hosts = [worker("a-0", replica="a", phase=Phase.TERMINATING), worker("a-1", replica="a")]
     (replica,) = replicas(hosts, 2)

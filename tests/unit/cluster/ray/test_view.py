@@ -93,3 +93,16 @@ def test_hosts_are_counted_as_replicas() -> None:
     workers[0] = replace(workers[0], phase=Phase.STARTING)
     counts = count(a_worker_group(), a_cluster("llama", hosts=2), workers)
     assert (counts.replicas, counts.ready) == (2, 1)
+    assert counts.selector == "ray.io/cluster=llama,ray.io/group=gpu,ray.io/replica-host-index=0"
+
+
+@pytest.mark.parametrize(
+    ("workers", "selector"),
+    [
+        ([], "ray.io/cluster=llama,ray.io/group=gpu,ray.io/replica-host-index=0"),
+        ([worker("a"), worker("b")], ""),
+    ],
+    ids=["none yet", "old ones that do not say what they belong to"],
+)
+def test_a_replica_of_several_hosts_is_never_taken_for_several_replicas(workers: list[Worker], selector: str) -> None:
+    assert count(a_worker_group(), a_cluster("llama", hosts=2), workers).selector == selector
