@@ -1,8 +1,8 @@
 """A fleet of simulated pods behind a router, in simulated time: no clock and no sockets.
 
 A pod starts for a while, serves, drains when it is told to go, and is gone. The router sends each request of the
-traffic to the ready pod with the fewest requests in it, at the moment at which it arrives; a share of them, where so
-asked, to any ready pod.
+traffic, at the moment at which it arrives, to that one of two ready pods taken by chance which has fewer requests in
+it, as Envoy's least-request balancer and Ray Serve's router do; a share of them, where so asked, to any ready pod.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from enum import StrEnum
 from inference.simulated.engine import Engine, Finished
 from inference.simulated.profile import TIME_BOUND, Profile
 from inference.simulated.request import Request
+
+_CHOICES = 2
+"""Pods that the router looks at for a request. With all of them, a pod that has just started would get every request
+until it is as full as the others, faster than it can compute their prompts."""
 
 
 class PodState(StrEnum):
@@ -228,7 +232,8 @@ class Fleet:
         if self.blind_share and self._chance.random() < self.blind_share:
             pod = self._chance.choice(ready)
         else:
-            pod = min(ready, key=lambda pod: pod.engine.outstanding)
+            few = self._chance.sample(ready, _CHOICES) if len(ready) > _CHOICES else ready
+            pod = min(few, key=lambda pod: pod.engine.outstanding)
         try:
             pod.engine.submit(request, self.now)
         except ValueError:

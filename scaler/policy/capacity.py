@@ -9,7 +9,7 @@ covers prompts, prefix-cache hits and hardware alike, since all of them show in 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from scaler.policy.counting import number
 from scaler.policy.line import Line
@@ -57,10 +57,10 @@ class Capacity:
     tokens: float = 0.0
     requests: float = 0.0
     """Generated tokens and requests of about the last ten minutes, fading: their ratio is the mean length."""
-    pace: Line = Line()
+    pace: Line = field(default_factory=Line)
     """Seconds per generated token of a request, prompt included, over requests running in a replica."""
-    itl: Line = Line()
-    e2e: Line = Line()
+    itl: Line = field(default_factory=Line)
+    e2e: Line = field(default_factory=Line)
     """The objective's percentile of these latencies, over requests running in a replica."""
 
     def after_gap(self) -> Capacity:
@@ -179,14 +179,12 @@ def _bounds(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, s
 
 def _sizes(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, str]]:
     slots = settings.max_num_seqs or capacity.slots
-    use = float(__import__('os').environ.get("USE","0.9")) * ((capacity.evenness or 1.0) if int(__import__('os').environ.get("EV","1")) else 1)
+    use = TARGET_USE * (1.0 if capacity.evenness is None else capacity.evenness)  # the fullest replica queues first
     sizes = []
     if slots is not None:
         sizes.append((use * slots, f"{use:.0%} of its {number(slots)} slots"))
     if capacity.room is not None:
-        sizes.append(
-            (use * capacity.room, f"{use:.0%} of the {number(capacity.room)} its KV cache holds")
-        )
+        sizes.append((use * capacity.room, f"{use:.0%} of the {number(capacity.room)} its KV cache holds"))
     return sizes
 
 

@@ -19,7 +19,7 @@ class State:
     smoothed: float | None = None
     demand: float | None = None
     """Last tick's demand, queue included; None when nothing told it."""
-    record: Record = Record()
+    record: Record = field(default_factory=Record)
     """Of the load that is forecast."""
     up_window: tuple[tuple[float, int], ...] = ()
     down_window: tuple[tuple[float, int], ...] = ()
@@ -32,7 +32,7 @@ class State:
     """By the text of the rule."""
     ruled: float | None = None
     """The count that the rules moved so far, headroom not included."""
-    capacity: Capacity = Capacity()
+    capacity: Capacity = field(default_factory=Capacity)
 
     def copy(self) -> State:
         """Return a copy that the next tick may write on."""

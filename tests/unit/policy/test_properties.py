@@ -14,7 +14,6 @@ from scaler.policy.counting import ceil
 from scaler.policy.hpa import recommend
 from scaler.policy.parsing import parse
 from scaler.policy.presets import PRESETS, with_policy
-from scaler.policy.trend import POINTS
 
 RULES = (
     "+3 when queue_seconds >= 15; +1..2 when queue_seconds >= 5 every 120s; -1 when utilization < 0.4 for 5m",
@@ -55,7 +54,7 @@ amount = st.one_of(st.none(), st.sampled_from([0.0, 0.3, 1.0, 8.0, 1e6, 1e300]),
 share = st.one_of(st.none(), st.floats(0, 1))
 count = st.one_of(st.integers(0, 12), st.integers(0, 2000))
 latencies = st.dictionaries(
-    st.sampled_from(["ttft", "itl", "e2e", "queue_time"]),
+    st.sampled_from(["ttft", "itl", "tpot", "e2e", "queue_time"]),
     st.floats(0, 1e5).map(lambda p95: Latency(p95 / 2, p95, p95, p95, p95 * 2)),
     max_size=2,
 )
@@ -278,7 +277,8 @@ def test_memory_holds_no_more_than_its_windows(settings: PolicySettings, seen: O
         return seconds / settings.metrics_interval_s + 2
 
     limits = (limit.period_s for limit in (settings.upscale_limit, settings.downscale_limit) if limit)
-    assert len(state.trend) <= POINTS + 1
+    record = state.record
+    assert max(map(len, (record.past, record.pending, record.came, *record.errors))) <= 310
     assert len(state.changes) <= ticks(max(limits, default=0.0))
     assert len(state.up_window) <= ticks(settings.upscale_delay_s)
     assert len(state.down_window) <= ticks(settings.downscale_delay_s)

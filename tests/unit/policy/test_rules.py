@@ -51,7 +51,7 @@ def test_a_rule_is_read_in_all_its_parts() -> None:
 
 
 def test_every_metric_can_be_observed() -> None:
-    names = ("ttft", "itl", "e2e", "queue_time")
+    names = ("ttft", "itl", "tpot", "e2e", "queue_time")
     full = see(
         waiting=4,
         running=8,

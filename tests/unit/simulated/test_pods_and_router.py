@@ -29,11 +29,30 @@ def test_a_pod_takes_requests_only_once_it_has_started() -> None:
     assert fleet.count(PodState.READY) == 1
 
 
-def test_requests_go_to_the_pod_with_the_fewest() -> None:
-    fleet = Fleet([Request(1.0, 100, 1000) for _ in range(9)])
-    fleet.scale(3, 0.0)
+def test_a_request_goes_to_the_emptier_of_two_pods() -> None:
+    fleet = Fleet([Request(1.0, 100, 1000) for _ in range(8)])
+    fleet.scale(2, 0.0)
     fleet.advance(2.0)
-    assert [pod.engine.outstanding for pod in fleet.pods.values()] == [3, 3, 3]
+    assert [pod.engine.outstanding for pod in fleet.pods.values()] == [4, 4]
+
+
+def test_of_many_pods_none_is_left_out_and_none_gets_all() -> None:
+    fleet = Fleet([Request(1.0, 100, 1000) for _ in range(400)])
+    fleet.scale(8, 0.0)
+    fleet.advance(1.5)
+    full = [pod.engine.outstanding for pod in fleet.pods.values()]
+    assert sum(full) == 400
+    assert max(full) - min(full) <= 6  # two choices even out; one by chance would spread over some twenty
+
+
+def test_a_pod_that_has_just_started_is_not_flooded() -> None:
+    fleet = Fleet([Request(1.0 + i / 100, 100, 5000) for i in range(150)], start_up_s=0.0)
+    fleet.scale(5, 0.0)
+    fleet.advance(2.0)
+    before = fleet.outstanding
+    fleet.add(2.0, name="new")
+    fleet.advance(2.5)
+    assert fleet.pods["new"].engine.outstanding < (fleet.outstanding - before) * 2 / 3
 
 
 def test_a_request_that_is_sent_is_routed_like_the_traffics_own() -> None:
