@@ -1,4 +1,4 @@
-"""Take the pictures of docs/page: `python -m tests.browser.pictures`. Needs Chromium and two quiet minutes."""
+"""Take the pictures of docs/page: `python -m tests.browser.pictures`. Needs Chromium and three quiet minutes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def target_of(page: Page) -> None:
     """The demo, when the wave has come and the start-up times have been seen."""
     code = "from scaler.cli import main; main()"
     demo = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", code, "demo", "--headless", "--for", "15m", "--speed", "10"),
+        *(sys.executable, "-c", code, "demo", "--headless", "--for", "15m", "--speed", "5"),
         stdout=asyncio.subprocess.PIPE,
     )
     try:
@@ -85,7 +85,7 @@ async def target_of(page: Page) -> None:
         address = re.search(r"http://\S+", (await demo.stdout.readline()).decode())
         assert address is not None
         await page.goto(f"{address[0]}#/demo/llama")
-        await asyncio.sleep(68)
+        await asyncio.sleep(136)
         await _take(page, "target", height=1050)
     finally:
         demo.kill()

@@ -151,7 +151,7 @@ export class Chart {
         {
           ...axis,
           size: 58,
-          values: (_plot, ticks) => ticks.map(logarithmic ? duration : number),
+          values: (_plot, ticks) => ticks.map((tick) => (logarithmic ? duration(tick) : number(tick))),
           ...(logarithmic && DECADES),
         },
         ...(share
@@ -195,6 +195,7 @@ export class Chart {
     plot.ctx.save();
     plot.ctx.strokeStyle = colour("accent");
     plot.ctx.lineWidth = 2;
+    plot.ctx.setLineDash([]);
     plot.ctx.beginPath();
     plot.ctx.moveTo(x, top);
     plot.ctx.lineTo(x, top + height);

@@ -27,7 +27,7 @@ export class Detail {
     this.policy = h("span", { class: "policy" });
     this.reasonTitle = h("span", {});
     this.reason = h("span", {});
-    this.unchanged = h("p", { class: "change" }, "The count has not changed since the scaler looks.");
+    this.unchanged = h("p", { class: "change" }, "No change of the count is remembered.");
     this.changeAge = h("span", { class: "age" });
     this.changeText = h("span", {});
     this.change = h("p", { class: "change" }, "Last change ", this.changeAge, ": ", this.changeText);
