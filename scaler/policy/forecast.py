@@ -8,8 +8,9 @@ come on top, and the forecaster whose forecasts and margin are cheapest speaks.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 Forecaster = Callable[[Sequence[float], float, float], float]
 
@@ -22,6 +23,11 @@ _REMEMBERED = 240
 """Forecasts that are held against what came: those of the last twelve horizons."""
 _ENOUGH = 12
 """With fewer, the margin is what chance alone would need: one standard deviation of arrivals (Poisson)."""
+
+
+def _numbers(values: Sequence[float] = ()) -> array[float]:
+    """Return numbers in the little memory that a thousand targets' pasts should take; never changed once made."""
+    return array("d", values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +55,9 @@ class Record:
     """The means of the steps before, oldest first."""
     pending: tuple[tuple[float, ...], ...] = ()
     """What each forecaster said, at each of the last steps, for one horizon later."""
-    came: tuple[float, ...] = ()
+    came: array[float] = field(default_factory=_numbers)
     """The load that came, at each step for which there had been a forecast."""
-    errors: tuple[tuple[float, ...], ...] = ()
+    errors: tuple[array[float], ...] = ()
     """By forecaster: how much more came at these steps than it had said."""
     forecast: Forecast | None = None
 
@@ -69,28 +75,22 @@ def follow(
     if record.begun is None or abs(record.step_s - step) > 0.3 * step:
         return Record(step_s=step, begun=time, sum=load, count=1, forecast=record.forecast)
     if time - record.begun < record.step_s:
-        return Record(
-            record.step_s,
-            record.begun,
-            record.sum + load,
-            record.count + 1,
-            record.past,
-            record.pending,
-            record.came,
-            record.errors,
-            record.forecast,
-        )
+        return replace(record, sum=record.sum + load, count=record.count + 1)
     step = record.step_s
     longest = math.ceil(max(_LONGEST_WINDOW_S, horizon_s) / step)
     past = (*record.past, record.sum / record.count)[-longest:]
     said = tuple(forecaster(past, step, horizon_s) for forecaster in FORECASTERS.values())
-    pending, came, errors = (*record.pending, said), record.came, record.errors or ((),) * len(said)
+    pending, came, errors = (*record.pending, said), record.came, record.errors or (_numbers(),) * len(said)
     if len(pending) > max(1, round(horizon_s / step)):
         actual, then, pending = _mean(past, step, window_s), pending[0], pending[1:]
-        came = (*came, actual)[-_REMEMBERED:]
-        errors = tuple((*each, actual - guess)[-_REMEMBERED:] for each, guess in zip(errors, then, strict=True))
+        came = _with(came, actual)
+        errors = tuple(_with(each, actual - guess) for each, guess in zip(errors, then, strict=True))
     forecast = _cheapest(said, came, errors, window_s, allowed_excess)
     return Record(step, time, load, 1, past, pending, came, errors, forecast)
+
+
+def _with(numbers: array[float], newest: float) -> array[float]:
+    return numbers[-_REMEMBERED + 1 :] + _numbers((newest,))
 
 
 def _cheapest(
@@ -145,7 +145,7 @@ def _line(past: Sequence[float], step: float, window_s: float, horizon_s: float)
 
 
 FORECASTERS: Mapping[str, Forecaster] = {
-    "mean of 5 min": lambda past, step, _: _mean(past, step, 300.0),
+    "mean of 3 min": lambda past, step, _: _mean(past, step, 180.0),
     "mean of 1 min": lambda past, step, _: _mean(past, step, 60.0),
     "level": lambda past, step, _: _mean(past, step, _LEVEL_S),
     "line through 1 min": lambda past, step, horizon_s: _line(past, step, 60.0, horizon_s),

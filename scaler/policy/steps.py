@@ -27,6 +27,8 @@ _TIME_EPSILON_S = 1e-6
 """A delay must not take a tick more for the last bit of a difference between two times."""
 _HPA_S = 10.0
 """What delivery adds to a start: half a sync of the HPA, and a tick."""
+_SURE = 0.1
+"""A forecast of less must leave so much room in the smaller count, or chance alone would move it to and fro."""
 _START_UP_S = 60.0
 """Taken for a start until one was seen."""
 _WINDOW_S = (10.0, 60.0)
@@ -210,6 +212,8 @@ def look_ahead(draft: Draft) -> None:
         return
     before, ahead = draft.want, record.forecast.value * each
     draft.want = ahead + draft.want - draft.level
+    if draft.want < draft.base:
+        draft.want = min(float(draft.base), draft.want * (1 + _SURE))
     if ceil(before) != ceil(draft.want):
         margin = (record.forecast.value - record.forecast.expected) * each
         draft.say(

@@ -5,5 +5,5 @@ VALUES = {
     "itlSlo": "100ms",
     "lookAhead": "auto",
     "lookBackPeriod": "10s",  # arrivals should tell soon; forecasts and capacity average by themselves
-    "downscaleDelay": "2m",  # the forecast's margin remembers longer: this only keeps single pods from going and coming
+    "downscaleDelay": "1m",  # the forecast remembers longer: this only keeps single pods from going and coming
 }
