@@ -13,6 +13,9 @@ from scaler.backtest.scores import mean
 
 WITHOUT: Mapping[str, str] = {
     "forecast over the start-up": "lookAhead=0",
+    "margin from past errors": "costWeight=100",  # all of the load may come on top
+    "learned capacity": "targetOngoingRequests=12",
+    "objectives of latency": "ttftSlo=1h,itlSlo=1h",
     "credit for what is starting": "startingCredit=false",
     "hold before scaling down": "downscaleDelay=0",
 }

@@ -42,7 +42,9 @@ def entrant(text: str, policies: Policies | None = None) -> Entrant:
     """Return the contender of this name. Raises SettingsError, which names what would be right."""
     name = text.split(",", maxsplit=1)[0].strip()
     if name in PRESETS or name in (policies or {}):
-        return Entrant(text, partial(Ours, settings=settings(text, policies), name=text))
+        return Entrant(
+            text, partial(Ours, settings=settings(text, policies), name=text, given=_objectives_of(text, policies))
+        )
     if (static := _STATIC.fullmatch(text)) is not None:
         return Entrant(text, fixed(int(static[1])))
     if name.removeprefix(RIVAL) in RIVALS:
@@ -51,6 +53,13 @@ def entrant(text: str, policies: Policies | None = None) -> Entrant:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     raise SettingsError([f"policy {quoted(text)}: no such policy; {hint}"])
+
+
+def _objectives_of(text: str, policies: Policies | None) -> frozenset[str]:
+    """Return the objectives that a person set, who is taken at the word; those of a preset are the plant's to say."""
+    name, pairs = _split(text, "headroom=10%")
+    keys = {*pairs, *(policies or {}).get(name, {})}
+    return frozenset(field for key, field in (("ttftSlo", "ttft_slo_s"), ("itlSlo", "itl_slo_s")) if key in keys)
 
 
 def rivals() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from scaler.backtest.contender import Seen, Setup, Want
@@ -26,12 +27,15 @@ class Ours:
     sync_s = SYNC_S
     pushes = True
 
-    def __init__(self, setup: Setup, settings: PolicySettings, name: str) -> None:
-        del setup  # everything is found
+    def __init__(self, setup: Setup, settings: PolicySettings, name: str, given: Collection[str] = ()) -> None:
+        """Take a policy; one that works with objectives is told the setup's, but for those of the keys `given`."""
+        told = {"ttft_slo_s": setup.ttft_slo_s, "itl_slo_s": setup.tpot_slo_s}
+        works_with = {key for key in told if getattr(settings, key) is not None}
+        settings = settings.model_copy(update={key: told[key] for key in works_with.difference(given)})
         self.name = name
         self.interval_s: float | None = settings.metrics_interval_s
         self.look_back_s = settings.look_back_period_s
-        self._settings = settings
+        self.settings = settings
         self._state: State | None = None
         self._last_change = ""
 
@@ -44,7 +48,7 @@ class Ours:
         before = seen.observation.replicas.requested
         if self._state is not None and self._state.desired is not None:
             before = self._state.desired
-        self._state, decision = decide(self._settings, self._state, seen.observation)
+        self._state, decision = decide(self.settings, self._state, seen.observation)
         if decision.desired != before:
             self._last_change = decision.reason
         return Want(

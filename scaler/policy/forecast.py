@@ -17,7 +17,7 @@ Forecaster = Callable[[Sequence[float], float, float], float]
 STEPS_IN_HORIZON = 20
 _STEP_S = (1.0, 15.0)
 """The shortest and the longest step in which the load's past is kept."""
-_LONGEST_WINDOW_S = 300.0
+_LONGEST_WINDOW_S = 240.0
 _LEVEL_S = 20.0
 _REMEMBERED = 240
 """Forecasts that are held against what came: those of the last twelve horizons."""

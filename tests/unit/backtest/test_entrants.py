@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from inference.simulated import MEMORY_BOUND
 from scaler.backtest.contender import Setup
 from scaler.backtest.entrants import entrant, rival_settings, rivals, settings
+from scaler.backtest.ours import Ours
 from scaler.backtest.rivals import RIVALS
 from scaler.policy import SettingsError
 
@@ -64,3 +65,18 @@ def test_a_mistake_is_told_with_what_would_be_right(text: str, told: str) -> Non
 
 def test_a_preset_takes_metadata() -> None:
     assert settings("ray-serve,targetOngoingRequests=20").target_ongoing_requests == 20
+
+
+def objectives(text: str, policies: dict[str, dict[str, str]] | None = None) -> tuple[float | None, float | None]:
+    """What our contender goes by in a plant that promises 2 s and 50 ms."""
+    setup = replace(SETUP, ttft_slo_s=2.0, tpot_slo_s=0.05)
+    contender = entrant(text, policies).maker(setup)
+    assert isinstance(contender, Ours)
+    return contender.settings.ttft_slo_s, contender.settings.itl_slo_s
+
+
+def test_a_policy_that_works_with_objectives_is_told_what_the_plant_promises_unless_a_person_said_otherwise() -> None:
+    assert objectives("adaptive") == (2.0, 0.05)
+    assert objectives("adaptive,itlSlo=80ms") == (2.0, 0.08)
+    assert objectives("chat", {"chat": {"policy": "adaptive", "ttftSlo": "1s"}}) == (1.0, 0.05)
+    assert objectives("ray-serve") == (None, None)
