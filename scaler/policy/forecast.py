@@ -22,7 +22,7 @@ _LEVEL_S = 20.0
 _REMEMBERED = 240
 """Forecasts that are held against what came: those of the last twelve horizons."""
 _ENOUGH = 12
-"""With fewer, the margin is what chance alone would need: one standard deviation of arrivals (Poisson)."""
+"""With fewer, arrivals get the margin that chance alone would need, one standard deviation (Poisson), others none."""
 
 
 def _numbers(values: Sequence[float] = ()) -> array[float]:
@@ -45,6 +45,8 @@ class Forecast:
 class Record:
     """What is remembered of a load: its past, forecasts that are not due yet, and the errors of those that were."""
 
+    arrivals: bool = False
+    """Whether the load is requests per second."""
     step_s: float = 0.0
     begun: float | None = None
     """When the present step began."""
@@ -63,17 +65,27 @@ class Record:
 
 
 def follow(
-    record: Record, time: float, load: float, *, horizon_s: float, window_s: float, allowed_excess: float
+    record: Record,
+    time: float,
+    load: float,
+    *,
+    arrivals: bool,
+    horizon_s: float,
+    window_s: float,
+    allowed_excess: float,
 ) -> Record:
-    """Take in the load (say, requests per second) at `time` and return the record with a new forecast in it.
+    """Take in the load at `time` and return the record with a new forecast in it.
 
-    `window_s` is over how long an excess has to last to hurt: what came is averaged over it. `allowed_excess` is the
-    share of the load, 0 to 1, that may come on top of what was provided for. A horizon that changed by much begins
-    a new record, since the errors at another one say nothing.
+    `arrivals` tells whether the load is requests per second. `window_s` is over how long an excess has to last to
+    hurt: what came is averaged over it. `allowed_excess` is the share of the load, 0 to 1, that may come on top of
+    what was provided for. Another kind of load, or a horizon that changed by much, begins a new record, since the
+    errors of another one say nothing.
     """
     step = min(_STEP_S[1], max(_STEP_S[0], horizon_s / STEPS_IN_HORIZON))
-    if record.begun is None or abs(record.step_s - step) > 0.3 * step:
-        return Record(step_s=step, begun=time, sum=load, count=1, forecast=record.forecast)
+    if record.begun is None or record.arrivals != arrivals:
+        return Record(arrivals, step, time, load, 1)
+    if abs(record.step_s - step) > 0.3 * step:
+        return Record(arrivals, step, time, load, 1, forecast=record.forecast)
     if time - record.begun < record.step_s:
         return replace(record, sum=record.sum + load, count=record.count + 1)
     step = record.step_s
@@ -85,32 +97,26 @@ def follow(
         actual, then, pending = _mean(past, step, window_s), pending[0], pending[1:]
         came = _with(came, actual)
         errors = tuple(_with(each, actual - guess) for each, guess in zip(errors, then, strict=True))
-    forecast = _cheapest(said, came, errors, window_s, allowed_excess)
-    return Record(step, time, load, 1, past, pending, came, errors, forecast)
+    if len(came) >= _ENOUGH:
+        forecast = _cheapest(said, errors, allowed_excess * math.fsum(came) / len(came))
+    else:
+        guess = said[_FIRST]
+        chance = math.sqrt(guess / window_s) if arrivals else 0.0
+        forecast = Forecast(guess + chance, guess, _NAMES[_FIRST])
+    return Record(arrivals, step, time, load, 1, past, pending, came, errors, forecast)
 
 
 def _with(numbers: array[float], newest: float) -> array[float]:
     return numbers[-_REMEMBERED + 1 :] + _numbers((newest,))
 
 
-def _cheapest(
-    said: Sequence[float],
-    came: Sequence[float],
-    errors: Sequence[Sequence[float]],
-    window_s: float,
-    allowed_excess: float,
-) -> Forecast:
+def _cheapest(said: Sequence[float], errors: Sequence[Sequence[float]], allowed: float) -> Forecast:
     """Choose the forecaster that would have provided least, on average, for no more excess than is allowed."""
-    names = list(FORECASTERS)
-    if len(came) < _ENOUGH:
-        guess = said[_FIRST]
-        return Forecast(guess + math.sqrt(guess / window_s), guess, names[_FIRST])
-    allowed = allowed_excess * math.fsum(came) / len(came)
     margins = [least_margin(each, allowed) for each in errors]
     # A forecaster's mean is the mean of what came less that of its errors; the first is the same for all.
     costs = [margin - math.fsum(each) / len(each) for margin, each in zip(margins, errors, strict=True)]
     i = costs.index(min(costs))
-    return Forecast(said[i] + margins[i], said[i], names[i])
+    return Forecast(said[i] + margins[i], said[i], _NAMES[i])
 
 
 def least_margin(errors: Sequence[float], allowed: float) -> float:
@@ -145,6 +151,7 @@ def _line(past: Sequence[float], step: float, window_s: float, horizon_s: float)
 
 
 FORECASTERS: Mapping[str, Forecaster] = {
+    "a constant": lambda *_: 0.0,
     "mean of 3 min": lambda past, step, _: _mean(past, step, 180.0),
     "mean of 1 min": lambda past, step, _: _mean(past, step, 60.0),
     "level": lambda past, step, _: _mean(past, step, _LEVEL_S),
@@ -153,5 +160,6 @@ FORECASTERS: Mapping[str, Forecaster] = {
     "line through 4 min": lambda past, step, horizon_s: _line(past, step, 240.0, horizon_s),
 }
 """Name → what it makes of the past, a step and a horizon in seconds."""
-_FIRST = list(FORECASTERS).index("mean of 1 min")
+_NAMES = tuple(FORECASTERS)
+_FIRST = _NAMES.index("mean of 1 min")
 """Who speaks while nothing is known of anybody's errors."""

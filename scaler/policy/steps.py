@@ -20,6 +20,7 @@ from scaler.policy.rules import Rule, Streak, Values, advance
 from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals import SIGNALS, Demand
+from scaler.policy.signals.ongoing import is_default
 from scaler.policy.state import State
 from scaler.quoting import quoted
 
@@ -190,30 +191,36 @@ def look_ahead(draft: Draft) -> None:
     """Provide for the load of one start-up time from now: what is asked for now serves only then.
 
     Where arrivals make the demand they are what is forecast, else the demand itself. The queue is left out: it grows
-    with time even under a steady overload.
+    with time even under a steady overload. A demand by a configured target is a promise for now, and a burst is load
+    that no past has told of: then a forecast of less lowers nothing.
     """
-    settings, observation, best = draft.settings, draft.observation, draft.best
-    horizon = settings.look_ahead_s
-    if horizon is None:
-        horizon = _HPA_S + (observation.start_up.median if observation.start_up else _START_UP_S)
-    if horizon <= 0 or observation.load.unknown:
+    settings, observation, best, horizon = draft.settings, draft.observation, draft.best, _horizon(draft)
+    if horizon <= 0:
         return
-    arrivals, each = observation.load.arrival_rate, best.per_arrival_rate if best else None
-    load, each = (draft.level, 1.0) if arrivals is None or each is None else (arrivals, each)
-    draft.state.record = record = forecast.follow(
-        draft.state.record,
-        observation.time,
-        load,
-        horizon_s=horizon,
-        window_s=min(_WINDOW_S[1], max(_WINDOW_S[0], best.request_s if best and best.request_s else _WINDOW_S[0])),
-        allowed_excess=min(1.0, (1 - settings.percentile / 100) * settings.cost_weight),
-    )
+    load, each, by_arrivals = draft.level, 1.0, False
+    if best is not None and best.per_arrival_rate is not None and observation.load.arrival_rate is not None:
+        load, each, by_arrivals = observation.load.arrival_rate, best.per_arrival_rate, True
+    record = draft.state.record
+    if not observation.load.unknown:
+        draft.state.record = record = forecast.follow(
+            record,
+            observation.time,
+            load,
+            arrivals=by_arrivals,
+            horizon_s=horizon,
+            window_s=min(_WINDOW_S[1], max(_WINDOW_S[0], best.request_s if best and best.request_s else _WINDOW_S[0])),
+            allowed_excess=min(1.0, (1 - settings.percentile / 100) * settings.cost_weight),
+        )
+    elif record.arrivals != by_arrivals or record.begun is None or observation.time - record.begun > horizon:
+        return  # what all pods were to get one horizon ago tells no more what the unknown ones get
     if record.forecast is None:
         return
     before, ahead = draft.want, record.forecast.value * each
     draft.want = ahead + draft.want - draft.level
     if draft.want < draft.base:
         draft.want = min(float(draft.base), draft.want * (1 + _SURE))
+    if draft.burst or not is_default(settings):
+        draft.want = max(before, draft.want)
     if ceil(before) != ceil(draft.want):
         margin = (record.forecast.value - record.forecast.expected) * each
         draft.say(
@@ -221,6 +228,13 @@ def look_ahead(draft: Draft) -> None:
             f"{number(before)} → {number(draft.want)}: {number(ahead - margin)} expected in {number(horizon)}s "
             f"({record.forecast.by}), {number(margin)} more for how wrong such forecasts were",
         )
+
+
+def _horizon(draft: Draft) -> float:
+    settings, start_up = draft.settings, draft.observation.start_up
+    if settings.look_ahead_s is not None:
+        return settings.look_ahead_s
+    return _HPA_S + (start_up.median if start_up else _START_UP_S)
 
 
 def factors(draft: Draft) -> None:

@@ -75,7 +75,7 @@ class TestPulse:
         assert turns(held) <= 1
         assert min(held[1:]) >= 400
         assert min(tape.run(590, running=300, maximum=512)) >= 400
-        assert tape.run(20, running=300, maximum=512)[-1] == 60
+        assert 60 <= tape.run(200, running=300, maximum=512)[-1] <= 70  # once a mean of three minutes forgot it, too
 
     def test_the_floor_for_a_known_event_stands_before_the_pulse_does(self) -> None:
         scheduled = preset("pulse", minReplicasSchedule="2026-12-24 18:00-23:00 UTC = 300")
