@@ -151,7 +151,6 @@ def _line(past: Sequence[float], step: float, window_s: float, horizon_s: float)
 
 
 FORECASTERS: Mapping[str, Forecaster] = {
-    "a constant": lambda *_: 0.0,
     "mean of 3 min": lambda past, step, _: _mean(past, step, 180.0),
     "mean of 1 min": lambda past, step, _: _mean(past, step, 60.0),
     "level": lambda past, step, _: _mean(past, step, _LEVEL_S),
