@@ -64,7 +64,7 @@ def _moment(time: float, ongoing: float) -> Observation:
         tokens_per_request=250.0,
         most_running=each + 1,
         full_running=each if waiting > 2 else None,
-        latency={"ttft": latency, "itl": latency, "e2e": latency},
+        latency={"ttft": latency, "itl": latency, "tpot": latency, "e2e": latency},
     )
     return Observation(
         time, load, Replicas(PODS, PODS, PODS), Limits(2, 64), StartUp(60.0, 90.0), 1_796_000_000.0 + time

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -123,7 +122,8 @@ def parse_step_limit(value: object) -> StepLimit:
 
 
 def _alias(field: str) -> str:
-    return to_camel(field.removesuffix("_s"))
+    first, *others = field.removesuffix("_s").split("_")
+    return first + "".join(map(str.capitalize, others))  # pydantic's to_camel would make e2ESlo of e2e_slo
 
 
 class Settings(BaseModel):

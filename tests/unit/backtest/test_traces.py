@@ -183,7 +183,11 @@ def test_a_packed_file_reads_like_the_file(tmp_path: Path) -> None:
     assert read(packed).requests(1) == plain.requests(1)
 
 
-@pytest.mark.parametrize("content", [b"TIMESTAMP,ContextTokens", gzip.compress(b"arrival_s,prompt_tokens" * 99)[:-9]])
+@pytest.mark.parametrize(
+    "content",
+    [b"TIMESTAMP,ContextTokens", gzip.compress(b"arrival_s,prompt_tokens" * 99)[:-9]],
+    ids=["not packed", "cut off"],
+)
 def test_a_broken_packed_file_is_refused(tmp_path: Path, content: bytes) -> None:
     broken = tmp_path / "trace.csv.gz"
     broken.write_bytes(content)

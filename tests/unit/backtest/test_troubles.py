@@ -184,7 +184,7 @@ def test_a_blind_router_fills_pods_unevenly() -> None:
         fleet.advance(300.0)
         held = [pod.engine.outstanding for pod in fleet.pods.values()]
         spread.append(max(held) - min(held))
-    assert spread[0] <= 2
+    assert spread[0] <= 4
     assert spread[1] > 8
 
 

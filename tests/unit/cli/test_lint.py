@@ -255,7 +255,7 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
     "scale-down-stabilization": (
         [Case()],
         [
-            Case(behavior("scaleDown.stabilizationWindowSeconds", "120"), "waits 120 s, and downscaleDelay's 300 s"),
+            Case(behavior("scaleDown.stabilizationWindowSeconds", "120"), "waits 120 s, and downscaleDelay's 60 s"),
             Case(behavior("scaleDown.stabilizationWindowSeconds", "null"), "waits 300 s by default"),
         ],
     ),

@@ -71,14 +71,11 @@ def test_before_errors_are_known_the_margin_is_that_of_chance() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_steady_noisy_load_gets_a_small_margin(seed: int) -> None:
-    said = forecast(followed(noisy(seed), 1800))
-    assert said.expected == pytest.approx(10.0, abs=1.0)
-    assert 0 <= said.value - said.expected < 1.0
+    assert 9.4 <= forecast(followed(noisy(seed), 1800)).value < 11.0
 
 
 def test_a_constant_load_gets_no_margin_once_that_is_known() -> None:
-    said = forecast(followed(lambda _: 10.0, 1800))
-    assert (said.expected, said.value) == (pytest.approx(10.0), pytest.approx(10.0))
+    assert forecast(followed(lambda _: 10.0, 1800, allowed=0.0)).value == pytest.approx(10.0)
 
 
 def test_a_ramp_is_extrapolated_over_the_horizon() -> None:
@@ -115,8 +112,8 @@ def test_who_may_come_late_more_often_is_provided_with_less() -> None:
 
 def test_jumps_are_forgotten_after_a_dozen_horizons() -> None:
     jumped = followed(jumping, 1500)
-    calm = followed(lambda _: 10.0, 20 * 60, jumped, begin=1500)
-    assert forecast(calm).value == pytest.approx(10.0, abs=0.1)
+    calm = followed(lambda _: 10.0, 20 * 60, jumped, begin=1500, allowed=0.0)
+    assert forecast(calm).value == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("horizon_s", [0.1, 5.0, 60.0, 300.0])
@@ -150,9 +147,9 @@ def test_a_horizon_that_moves_a_little_keeps_the_record() -> None:
 
 
 def test_a_missed_tick_and_a_clock_that_stands_break_nothing() -> None:
-    record = followed(lambda _: 10.0, 600)
+    record = followed(lambda _: 10.0, 600, allowed=0.0)
     for time in (599.0, 599.0, 640.0, 641.0):
-        record = follow(record, time, 10.0, arrivals=True, horizon_s=HORIZON_S, window_s=10.0, allowed_excess=0.05)
+        record = follow(record, time, 10.0, arrivals=True, horizon_s=HORIZON_S, window_s=10.0, allowed_excess=0.0)
     assert forecast(record).value == pytest.approx(10.0)
 
 

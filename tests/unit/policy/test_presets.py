@@ -210,16 +210,18 @@ class TestAdaptive:
             counts.append(tape.tick(minimum=1, maximum=60, start_up=tape.start_up, **seen))
         return counts
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", range(2))
     @pytest.mark.parametrize("start_up", [10.0, 60.0])
+    @pytest.mark.parametrize("tokens", [None, 200.0], ids=["by ongoing requests", "by arrivals"])
     def test_it_learns_slots_grows_under_a_queue_and_shrinks_when_fewer_would_do(
-        self, start_up: float, seed: int
+        self, tokens: float | None, start_up: float, seed: int
     ) -> None:
-        chance, engines = random.Random(seed), Engines(slots=16, service_s=8)
+        chance, engines = random.Random(seed), Engines(slots=16, service_s=8, tokens=tokens)
         tape = Tape(preset("adaptive"), ready=2, start_up=start_up)
         few = self.run(tape, engines, 3.0, 600, chance)  # 24 at once fit the 32 slots of two
-        assert max(few) <= 3
-        many = self.run(tape, engines, 8.0, 2400, chance)  # 64 at once need five, used by four fifths
+        assert max(few) <= 4  # the first moments, of which no more is known than that it went well with a few
+        assert few[-1] <= 3
+        many = self.run(tape, engines, 8.0, 2400, chance)  # 64 at once need five, used by nine tenths
         assert tape.state is not None
         assert tape.state.capacity.slots == pytest.approx(16, abs=0.5)
         assert max(many) >= 5
@@ -228,11 +230,14 @@ class TestAdaptive:
         rest = self.run(tape, engines, 2.0, 1800, chance)  # 16 at once
         assert 1 <= rest[-1] <= 3
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", range(2))
     @pytest.mark.parametrize("rate", [7.0, 8.0, 9.5])
-    def test_an_hour_of_noisy_steady_load_turns_it_at_most_twelve_times(self, rate: float, seed: int) -> None:
+    @pytest.mark.parametrize("tokens", [None, 200.0], ids=["by ongoing requests", "by arrivals"])
+    def test_an_hour_of_noisy_steady_load_turns_it_at_most_twelve_times(
+        self, tokens: float | None, rate: float, seed: int
+    ) -> None:
         """Chance alone moves the load by half a replica; the downscale delay bounds how often that can turn it."""
-        chance, engines = random.Random(seed), Engines(slots=16, service_s=8)
+        chance, engines = random.Random(seed), Engines(slots=16, service_s=8, tokens=tokens)
         tape = Tape(preset("adaptive"), ready=6, start_up=60)
         self.run(tape, engines, 12.0, 1200, chance)  # it meets a queue and learns
         steady = self.run(tape, engines, rate, 5400, chance)[1800:]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from scaler.policy.capacity import Capacity, Service, learn, service
 from scaler.policy.observation import Load
 from scaler.policy.rule_values import rule_values
+from scaler.policy.signals import work
+from scaler.policy.signals.demand import Demand
 from scaler.policy.signals.queue import queue_seconds, service_rate
-from scaler.policy.state import Capacity
 from tests.unit.policy.world import first, see, settings, text_of
 
 
@@ -63,9 +65,9 @@ def test_queue_seconds_ask_in_proportion_to_what_is_too_long() -> None:
 
 
 def test_queue_seconds_never_say_how_few_would_do() -> None:
-    """A short queue says nothing about how many replicas are needed: learned capacity decides beside it."""
+    """A short queue says nothing about how many replicas are needed: what replicas do decides beside it."""
     asked = demand_of({"targetQueueSeconds": 5}, ready=4, running=32, most_running=8.0)
-    assert asked == {"learned capacity": 4.0, "queue seconds": 0.0}
+    assert asked == {"work": 4.0, "queue seconds": 0.0}
 
 
 @pytest.mark.parametrize(("use", "expected"), [(0.0, 0.0), (0.4, 2.0), (0.8, 4.0), (1.0, 5.0)])
@@ -152,3 +154,88 @@ def test_utilization_by_slots_is_unknown_until_slots_are_learned_or_given() -> N
     seen = see(ready=4, running=32)
     assert rule_values(settings(utilization="slots"), Capacity(), seen)["utilization"] is None
     assert rule_values(settings(utilization="slots"), Capacity(slots=16), seen)["utilization"] == 0.5
+
+
+PROMPT = settings(maxNumSeqs=20, ttftSlo="2s")
+"""Eighteen of twenty slots are to be used, and a queue of two seconds is borne."""
+STEADY: dict[str, float] = {
+    "running": 40.0,
+    "most_running": 10.0,
+    "generation_token_rate": 1000.0,
+    "arrival_rate": 5.0,
+    "completion_rate": 5.0,
+}
+"""Four replicas that run ten requests each, of two hundred tokens, at 40 ms a token: each takes eight seconds."""
+
+
+def worked() -> Capacity:
+    capacity = Capacity()
+    for at in range(120):
+        capacity = learn(PROMPT, capacity, see(float(at), **STEADY))
+    return capacity
+
+
+def given() -> Service:
+    found = service(PROMPT, worked())
+    assert found is not None
+    return found
+
+
+def work_of(**seen: float | None) -> Demand:
+    demand = work.demand(PROMPT, worked(), see(**{**STEADY, **seen}))  # type: ignore[arg-type]
+    assert demand is not None
+    return demand
+
+
+def test_work_is_arrivals_over_what_a_replica_serves() -> None:
+    for arrivals in (0.0, 5.0, 50.0):
+        demand = work_of(arrival_rate=arrivals)
+        assert demand.replicas == pytest.approx(arrivals / given().rate)
+        assert demand.backlog == 0.0
+        assert demand.per_arrival_rate == pytest.approx(1 / given().rate)
+    assert "90% of its 20 slots" in demand.text
+
+
+def test_work_does_not_grow_with_what_runs_within_its_bounds() -> None:
+    assert work_of(running=4 * 17.0).replicas == work_of(running=4.0).replicas
+
+
+def test_a_queue_that_is_begun_within_the_objective_asks_for_nothing() -> None:
+    bearable = 4 * (given().running + 2.0 * given().rate)
+    assert work_of(waiting=bearable - 40.0).backlog == 0.0
+    more = work_of(waiting=bearable - 40.0 + 30.0)
+    assert more.backlog == pytest.approx(30.0 / (60 * given().rate))
+    assert more.replicas == pytest.approx(5.0 / given().rate + more.backlog)
+    assert "too many that are there" in more.text
+
+
+@pytest.mark.parametrize("waiting", [1e3, 1e6, 1e9])
+def test_a_backlog_never_asks_for_more_replicas_than_are_there(waiting: float) -> None:
+    assert work_of(waiting=waiting).backlog <= 4.0
+    assert work_of(waiting=1e9).backlog == 4.0
+
+
+@pytest.mark.parametrize(
+    "mute",
+    [{"arrival_rate": None}, {"arrival_rate": None, "generation_token_rate": None}],
+    ids=["no arrivals told", "neither arrivals nor tokens"],
+)
+def test_work_of_an_engine_that_counts_no_arrivals_goes_by_ongoing_requests(mute: dict[str, None]) -> None:
+    demand = work_of(waiting=5.0, **mute)
+    assert demand.replicas == pytest.approx(45 / 18)
+    assert demand.backlog == pytest.approx(5 / 18)
+    assert demand.per_arrival_rate is None
+
+
+def test_work_goes_by_ongoing_requests_until_it_is_known_what_a_replica_serves() -> None:
+    demand = work.demand(PROMPT, Capacity(), see(waiting=5.0, **STEADY))
+    assert demand is not None
+    assert demand.replicas == pytest.approx(45 / 18)
+    assert demand.per_arrival_rate is None
+
+
+@pytest.mark.parametrize("unknown", [{"waiting": None}, {"running": None}, {"running": None, "arrival_rate": None}])
+def test_work_that_is_unknown_is_not_none_at_all(unknown: dict[str, None]) -> None:
+    seen = see(**{**STEADY, "waiting": 3.0, **unknown})  # type: ignore[arg-type]
+    for capacity in (Capacity(), worked()):
+        assert work.demand(PROMPT, capacity, seen) is None

@@ -106,7 +106,8 @@ class TestLookAhead:
             run = tape(lookAhead="auto")
             now = self.ramp(run, start_up=start_up)
             ahead.append(run.counts[-1] - now)
-        assert ahead == [pytest.approx(0.2 * 30, abs=2.5), pytest.approx(0.2 * 90, abs=2.5)]
+        assert 0.2 * 30 - 1 <= ahead[0] <= 0.2 * 60
+        assert ahead[1] >= 0.2 * 90 - 1
 
     def test_a_fixed_look_ahead_needs_no_measured_start_up(self) -> None:
         run = tape(lookAhead="60s")

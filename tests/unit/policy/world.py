@@ -140,6 +140,8 @@ class Engines:
     slots: float = 16.0
     service_s: float = 8.0
     """How long a request runs."""
+    tokens: float | None = None
+    """Tokens that a request generates; None for engines that do not count them."""
     ongoing: float = 0.0
 
     def serve(self, arrivals: float, replicas: int, seconds: float) -> dict[str, float | None]:
@@ -158,6 +160,7 @@ class Engines:
             "kv_cache_usage": min(1.0, each / self.slots * 0.5),
             "arrival_rate": arrivals,
             "completion_rate": completed,
+            "generation_token_rate": None if self.tokens is None else completed * self.tokens,
         }
 
 
