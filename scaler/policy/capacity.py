@@ -109,9 +109,8 @@ def _limits(capacity: Capacity, observation: Observation) -> Capacity:
 def _speed(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Capacity:
     load, time = observation.load, observation.time
     passed = 0.0 if capacity.time is None else min(_LONGEST_TICK_S, max(0.0, time - capacity.time))
-    capacity = replace(capacity, time=time)
     if not load.known or load.running is None or not load.generation_token_rate:
-        return capacity
+        return replace(capacity, time=time)
     running = load.running / load.known
     if capacity.running is not None:
         running = capacity.running + min(1.0, passed / (settings.look_back_period_s / 2)) * (running - capacity.running)
@@ -123,22 +122,20 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
     # Those that run have been generated half, so requests count half when they come and half when they go.
     rates = [rate for rate in (load.arrival_rate, load.completion_rate) if rate is not None]
     requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
-    capacity = replace(
-        capacity,
-        running=running,
-        evenness=evenness,
-        tokens=kept * capacity.tokens + passed * load.generation_token_rate,
-        requests=kept * capacity.requests + requests,
-    )
-    if running < _ENOUGH_RUNNING or passed == 0:
-        return capacity
 
     def with_point(line: Line, latency: float | None) -> Line:
-        return line if latency is None else line.add(running, latency, weight=passed, memory=_MEMORY_S)
+        if latency is None or running < _ENOUGH_RUNNING or passed == 0:
+            return line
+        return line.add(running, latency, weight=passed, memory=_MEMORY_S)
 
     queued = load.waiting is None or load.waiting > load.known
     return replace(
         capacity,
+        time=time,
+        running=running,
+        evenness=evenness,
+        tokens=kept * capacity.tokens + passed * load.generation_token_rate,
+        requests=kept * capacity.requests + requests,
         pace=with_point(capacity.pace, running * load.known / load.generation_token_rate),
         itl=with_point(capacity.itl, _quantile(settings, load, "tpot")),
         e2e=capacity.e2e if queued else with_point(capacity.e2e, _quantile(settings, load, "e2e")),

@@ -126,12 +126,12 @@ def least_margin(errors: Sequence[float], allowed: float) -> float:
     time would not see it at all.
     """
     most = allowed * len(errors)
-    total = 0.0
-    for count, error in enumerate(sorted(errors, reverse=True)):
+    total, above = 0.0, sorted((error for error in errors if error > 0), reverse=True)
+    for count, error in enumerate(above):
         if total - count * error > most:
-            return max(0.0, (total - most) / count)
+            return (total - most) / count
         total += error
-    return max(0.0, (total - most) / len(errors))
+    return max(0.0, (total - most) / len(above)) if above else 0.0
 
 
 def _mean(past: Sequence[float], step: float, window_s: float) -> float:
