@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from scaler.policy.counting import number
 from scaler.policy.line import Line
 from scaler.policy.observation import Latency, Load, Observation
+from scaler.policy.parsing import MOST
 from scaler.policy.settings import PolicySettings
 
 _FULL_S, _LOWER_S = 5.0, 30.0
@@ -30,6 +31,8 @@ _ENOUGH_RUNNING = 0.05
 _MEMORY_S = 1800.0
 """Seconds under load after which what was learned of speed weighs 1/e: a new mix of requests counts in minutes."""
 _LENGTH_MEMORY_S = 600.0
+_LEAST_S = 1e-6
+"""No request runs for less."""
 _LONGEST_TICK_S = 5.0
 """No single observation stands for more seconds than this."""
 
@@ -86,7 +89,12 @@ class Service:
 
 
 def learn(settings: PolicySettings, capacity: Capacity, observation: Observation) -> Capacity:
-    """Return what is known of a replica's capacity after this observation."""
+    """Return what is known of a replica's capacity after this observation. From absurd values nothing is learned."""
+    load = observation.load
+    counts = (load.running, load.most_running, load.full_running)
+    rates = (load.arrival_rate, load.completion_rate, load.generation_token_rate)
+    if any(value is not None and value > MOST for value in (*counts, *rates)):
+        return replace(capacity, time=observation.time)
     return _speed(settings, _limits(capacity, observation), observation)
 
 
@@ -124,7 +132,7 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
     requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
 
     def with_point(line: Line, latency: float | None) -> Line:
-        if latency is None or running < _ENOUGH_RUNNING or passed == 0:
+        if latency is None or latency > MOST or running < _ENOUGH_RUNNING or passed == 0:
             return line
         return line.add(running, latency, weight=passed, memory=_MEMORY_S)
 
@@ -154,7 +162,8 @@ def service(settings: PolicySettings, capacity: Capacity) -> Service | None:
         return None
     running, why = min(bounds)
     running = max(1.0, running)
-    return Service(running, why, capacity.tokens / capacity.requests * (pace[0] + pace[1] * running))
+    request_s = capacity.tokens / capacity.requests * (pace[0] + pace[1] * running)
+    return Service(running, why, request_s) if _LEAST_S < request_s < MOST else None
 
 
 def _bounds(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, str]]:

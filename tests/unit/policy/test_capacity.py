@@ -216,3 +216,19 @@ class TestService:
         assert capacity.time is not None
         later = learn(given, capacity, see(capacity.time + 3600.0, **working(10.0, tokens=9000)))  # type: ignore[arg-type]
         assert later.tokens < capacity.tokens + 6 * 4 * 10.0 / 0.03
+
+    @pytest.mark.parametrize(
+        "absurd",
+        [
+            {"running": 1e300, "generation_token_rate": 1e300},
+            {"generation_token_rate": 1e-309},
+            {"arrival_rate": 1e300},
+            {"latency": {"tpot": latency(1e300), "e2e": latency(1e300)}},
+        ],
+        ids=["more than there can be", "hardly a token", "a flood", "an endless request"],
+    )
+    def test_an_absurd_moment_spoils_nothing_that_was_learned(self, absurd: Moment) -> None:
+        given = settings(maxNumSeqs=40, itlSlo="1s", e2eSlo="1m")
+        before = learned(day(), given)
+        after = learned([{**working(10.0), **absurd}], given, before)
+        assert known(service(given, after)).rate == pytest.approx(known(service(given, before)).rate, rel=0.05)
