@@ -61,6 +61,7 @@ class PageReader(Generic[CellT, KeyT]):
         known = self._known
         lines_seen = 0
         last_cell, samples = None, {}
+        last_number, value = None, 0.0
         for window in _windows(page):
             lines = self._wanted_lines.findall(window)
             lines_seen += len(lines)
@@ -70,8 +71,11 @@ class PageReader(Generic[CellT, KeyT]):
                 series, _, number = line.rpartition(b" ")
                 try:
                     spot = known[series]
-                    value = float(number) if _UNDERSCORE not in number else _number(number)
+                    if number != last_number:  # the outer buckets of a histogram are alike
+                        value = float(number) if _UNDERSCORE not in number else _number(number)
+                        last_number = number
                 except (KeyError, ValueError):
+                    last_number = None
                     try:
                         spot, value = self._read_carefully(line, series)
                     except ValueError:

@@ -172,6 +172,17 @@ def test_a_remembered_series_is_read_as_on_the_first_day() -> None:
     assert read(line % b"1_0").cells == {}
 
 
+def test_a_number_like_the_one_before_it_is_its_own_series_number_whatever_stands_between() -> None:
+    read = reader([WAITING]).read
+    lines = [
+        b'vllm:num_requests_waiting{engine="%d"} %b\n' % each for each in enumerate([b"1", b"2 1795957101809", b"1"])
+    ]
+    for _ in range(2):  # the second time all but the line with a timestamp are remembered
+        cells = read(b"".join(lines)).cells
+        values = {key: value for cell in cells.values() for key, value in cell.items()}
+        assert [values[(("engine", str(i)),)] for i in range(3)] == [1, 2, 1]
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"))
 NAMES = st.sampled_from([WAITING, "vllm_num_requests_waiting", "vllm:prompt_tokens_total", "x_bucket", "other"])
 # A name that begins with "__" is reserved, and the library refuses it.
