@@ -28,6 +28,8 @@ _AVERAGING = 0.05
 """Weight of the newest estimate of that room: contexts grow while requests run."""
 _ENOUGH_RUNNING = 0.05
 """Requests running in a replica below which its latencies are those of moments, not of a load."""
+_ENOUGH_S, _ENOUGH_REQUESTS = 30.0, 10.0
+"""Seconds under load and requests from which on speed and length are believed: the first few are all beginnings."""
 _MEMORY_S = 1800.0
 """Seconds under load after which what was learned of speed weighs 1/e: a new mix of requests counts in minutes."""
 _LENGTH_MEMORY_S = 600.0
@@ -158,7 +160,8 @@ def _quantile(settings: PolicySettings, load: Load, name: str) -> float | None:
 def service(settings: PolicySettings, capacity: Capacity) -> Service | None:
     """Return what a replica gives within the objectives; None while its speed or all that bounds it is unknown."""
     pace, bounds = capacity.pace.fit(), _bounds(settings, capacity)
-    if pace is None or capacity.requests <= 0 or not bounds:
+    enough = capacity.pace.weight >= _ENOUGH_S and capacity.requests >= _ENOUGH_REQUESTS
+    if pace is None or not enough or not bounds:
         return None
     running, why = min(bounds)
     running = max(1.0, running)

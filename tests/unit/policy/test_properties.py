@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -221,6 +221,8 @@ def test_under_every_preset_and_history_more_load_never_wants_fewer(
         return
     greater = min(1.0, value + more) if name == "kv_cache_usage" else value * (1 + more) + more
     loaded = replace(seen, load=replace(seen.load, **{name: greater}))
+    # From a million replicas on, a load is taken for a fault of what was read.
+    assume(all((getattr(loaded.load, each) or 0) < 1e6 for each in MORE))
     assert decide(settings, state, loaded)[1].desired >= decide(settings, state, seen)[1].desired
 
 

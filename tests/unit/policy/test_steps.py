@@ -136,7 +136,7 @@ class TestLookAhead:
         seen = {"generation_token_rate": 400.0, "full_running": 10.0, "most_running": 10.0, "running": 40.0}
         run.run(300, arrival_rate=4.0, completion_rate=4.0, **seen)
         calm = run.counts[-1]
-        assert run.tick(arrival_rate=40.0, completion_rate=4.0, **seen) >= 9 * calm
+        assert run.tick(arrival_rate=40.0, completion_rate=4.0, **seen) >= 8 * calm  # ten times, less the margin
 
     def test_a_page_that_is_missed_now_and_then_does_not_undo_the_forecast(self) -> None:
         """The raw demand of a moment, with a pod counted as full on top, would move the count at each miss."""
