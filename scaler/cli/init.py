@@ -96,13 +96,14 @@ def init(
         typer.Option(help="The cluster; left out, it is found as kubectl finds it.", exists=True, dir_okay=False),
     ] = None,
 ) -> None:
-    """Write a ScaledObject for a workload, every choice with its reason, and a PodDisruptionBudget as a hint.
+    """Write a ScaledObject for a workload, each choice with its reason, and a PodDisruptionBudget as a hint.
 
-    From the live cluster, which it only reads: vllm-scaler init deployment/llama -n serving > llama-keda.yaml
+    From the live cluster, from a manifest, or in the place of a Prometheus trigger:
 
-    From a manifest: helm template … | vllm-scaler init deployment/llama -f - --max 24
-
-    Instead of a Prometheus trigger: kubectl get so llama -n serving -o yaml | vllm-scaler init --from -
+    \b
+    vllm-scaler init deployment/llama -n serving > llama-keda.yaml
+    helm template … | vllm-scaler init deployment/llama -f - --max 24
+    kubectl get so llama -n serving -o yaml | vllm-scaler init --from -
 
     Exit status: 0 it is written, 2 wrong use or what cannot be scaled, 3 the cluster cannot be asked or has it not.
     """

@@ -113,6 +113,10 @@ def budget(text: str) -> dict[str, Any]:
     return found
 
 
+def live_deployment(name: str = "llama", replicas: int = 1) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", **deployment(name, replicas)}
+
+
 WORKLOADS = {
     "deployment.yaml": ("apps/v1", "Deployment", "qwen3-8b"),
     "statefulset.yaml": ("apps/v1", "StatefulSet", "llama-70b"),
@@ -351,6 +355,55 @@ def test_whatever_is_given_the_draft_passes_lint_and_keeps_texts_as_they_were(
         assert max(map(len, text.splitlines())) < 200
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=5,
+)
+PATHS = [
+    ("metadata",),
+    ("metadata", "name"),
+    ("metadata", "labels"),
+    ("metadata", "ownerReferences"),
+    ("spec",),
+    ("spec", "replicas"),
+    ("spec", "selector"),
+    ("spec", "predictor"),
+    ("spec", "scaleTargetRef"),
+    ("spec", "scaleTargetRef", "name"),
+    ("spec", "minReplicaCount"),
+    ("spec", "maxReplicaCount"),
+    ("spec", "fallback"),
+    ("spec", "advanced"),
+    ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior"),
+    ("spec", "triggers"),
+    ("spec", "triggers", 0),
+    ("spec", "triggers", 0, "metadata"),
+    ("spec", "triggers", 0, "authenticationRef"),
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    manifest=st.sampled_from([FORMER, OURS, SERVICE, yaml.safe_dump(live_deployment())]),
+    path=st.sampled_from(PATHS),
+    value=JSON,
+)
+def test_whatever_a_manifest_holds_it_is_drafted_for_or_refused(
+    manifest: str, path: tuple[str | int, ...], value: Any
+) -> None:
+    content = inner = yaml.safe_load(manifest)
+    for step in path[:-1]:
+        inner = inner.setdefault(step, {}) if isinstance(inner, dict) else inner[step]
+    inner[path[-1]] = value
+    way = "--from" if content["kind"] == "ScaledObject" else "-f"
+    result = run(way, "-", stdin=yaml.safe_dump(content, allow_unicode=True))
+    assert result.exit_code in (0, 2), result.exception
+    assert (result.stdout == "") == (result.exit_code == 2)
+    if result.exit_code == 0:
+        assert yaml.safe_load(result.stdout)["kind"] == "ScaledObject"
+
+
 def test_aliases_without_end_are_told_in_few_words() -> None:
     bomb = "".join(f"x{n + 1}: &a{n + 1} [*a{n}, *a{n}, *a{n}, *a{n}]\n" for n in range(40))
     content = FORMER.replace("sum(vllm:num_requests_waiting)", "*a40").replace("replicas: 4", "replicas: *a40")
@@ -361,10 +414,6 @@ def test_aliases_without_end_are_told_in_few_words() -> None:
 
 def manifests(text: str) -> list[Manifest]:
     return [each for each in read("f.yaml", text) if isinstance(each, Manifest)]
-
-
-def live_deployment(name: str = "llama", replicas: int = 1) -> dict[str, Any]:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", **deployment(name, replicas)}
 
 
 @pytest.fixture
