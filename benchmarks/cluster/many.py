@@ -188,7 +188,7 @@ def _rows(before: Reading, after: Reading, took_ms: list[float], resident: float
     cores = {name: (after.cpu_s[name] - before.cpu_s[name]) / took_s for name in after.cpu_s}
     others = ", ".join(f"{cores[name]:.2f} {name}" for name in OTHERS)
     yield Row(
-        what=f"processor time, {PODS:,} pages and {TARGETS} decisions a second",
+        what=f"processor time, with {pods:,.0f} pages a second read",
         measured=f"{cores['scaler']:.2f} cores",
         beside=others,
         ratio=None,

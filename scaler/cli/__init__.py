@@ -17,6 +17,7 @@ _COMMANDS = {
     "explain": "Tell why a target's replica count is what it is.",
     "targets": "List what a running scaler serves.",
     "read": "Read a metrics page and tell what was understood, what not, and why.",
+    "init": "Write a ScaledObject for a workload, each choice with its reason.",
     "lint": "Check ScaledObjects before they are applied.",
 }
 """Command → what it does; the function of that name in the module of that name."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 import typer
 
+from scaler.policy.parsing import parse_duration
 from scaler.quoting import quoted
 
 
@@ -18,3 +19,11 @@ def one_of(names: Collection[str]) -> Callable[[str], str]:
         return value
 
     return check
+
+
+def seconds(option: str, text: str) -> float:
+    """Read an option that is a duration. Raises typer.BadParameter."""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise typer.BadParameter(f"{option}: {quoted(text)} is wrong; right is, for instance, 90s or 5m") from None

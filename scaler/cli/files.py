@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
+
+import typer
 
 MIB = 2**20
 MOST_BYTES = 64 * MIB
@@ -28,3 +33,24 @@ def content(path: Path) -> bytes:
     """Read the file at `path`. Raises TooLong, OSError."""
     with path.open("rb") as file:
         return capped(file)
+
+
+def manifest_texts(file: str) -> Iterator[tuple[str, bytes]]:
+    """Yield name and text of a file, of every YAML file in a folder, or of stdin for `-`. Raises typer.BadParameter."""
+    path = Path(file)
+    if file == "-":
+        yield "<stdin>", _read_or_refuse("<stdin>", lambda: capped(sys.stdin.buffer))
+    elif path.is_dir():
+        for inner in sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
+            yield str(inner), _read_or_refuse(str(inner), partial(content, inner))
+    else:
+        yield file, _read_or_refuse(file, partial(content, path))
+
+
+def _read_or_refuse(name: str, read: Callable[[], bytes]) -> bytes:
+    try:
+        return read()
+    except TooLong as error:
+        raise typer.BadParameter(f"{name}: {error}: those are no manifests") from None
+    except OSError as error:
+        raise typer.BadParameter(f"{name}: {error.strerror or error}") from None

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from scaler.cli import policies
-from scaler.cli.files import TooLong, capped, content
+from scaler.cli.choices import seconds
+from scaler.cli.files import manifest_texts
 from scaler.cli.linting import RULES, Finding, Given, Report, Severity, check
-from scaler.policy.parsing import SettingsError, parse_duration
+from scaler.policy.parsing import SettingsError
 from scaler.quoting import quoted
 
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
@@ -48,7 +46,7 @@ def lint(
 
     Exit status: 0 nothing that fails, 1 errors (or warnings with --strict), 2 wrong use.
     """
-    given = Given(_policies(policies_file), scaler_address, _seconds(start_up_time))
+    given = Given(_policies(policies_file), scaler_address, seconds("--start-up-time", start_up_time))
     report = check(_texts(files), given, _ignored(ignore or []))
     if as_json:
         _print_json(report)
@@ -59,27 +57,7 @@ def lint(
 
 
 def _texts(files: list[str]) -> list[tuple[str, bytes]]:
-    return [(name, text) for file in files for name, text in _read(file)]
-
-
-def _read(file: str) -> Iterator[tuple[str, bytes]]:
-    path = Path(file)
-    if file == "-":
-        yield "<stdin>", _read_or_refuse("<stdin>", lambda: capped(sys.stdin.buffer))
-    elif path.is_dir():
-        for inner in sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
-            yield str(inner), _read_or_refuse(str(inner), partial(content, inner))
-    else:
-        yield file, _read_or_refuse(file, partial(content, path))
-
-
-def _read_or_refuse(name: str, read: Callable[[], bytes]) -> bytes:
-    try:
-        return read()
-    except TooLong as error:
-        raise typer.BadParameter(f"{name}: {error}: those are no manifests") from None
-    except OSError as error:
-        raise typer.BadParameter(f"{name}: {error.strerror or error}") from None
+    return [(name, text) for file in files for name, text in manifest_texts(file)]
 
 
 def _policies(file: Path | None) -> policies.Policies | None:
@@ -89,15 +67,6 @@ def _policies(file: Path | None) -> policies.Policies | None:
         raise typer.BadParameter(f"{file}: {error.strerror or error}") from None
     except SettingsError as error:
         raise typer.BadParameter("; ".join(error.problems)) from None
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"--start-up-time: {quoted(text)} is wrong; right is, for instance, 90s or 5m"
-        ) from None
 
 
 def _ignored(names: list[str]) -> frozenset[str]:

@@ -67,14 +67,14 @@ class RayBridge:
             async with asyncio.TaskGroup() as tasks:
                 await self._view.start(tasks)
                 while True:
-                    await self._step()
+                    await self._step(tasks)
         finally:
             await self._serve.close()
 
-    async def _step(self) -> None:
+    async def _step(self, tasks: asyncio.TaskGroup) -> None:
         """Take up what has changed or is due, and wait for more; where another process leads, just wait."""
         if self._leads():
-            await self._look_around()
+            self._look_around(tasks)
             await self._wait(min((notes.due for notes in self._notes.values()), default=float("inf")))
         else:
             self._notes.clear()
@@ -93,18 +93,28 @@ class RayBridge:
         except TimeoutError:
             return
 
-    async def _look_around(self) -> None:
-        """Take up every RayWorkerGroup near which something has changed, or that is due, all at once."""
+    def _look_around(self, tasks: asyncio.TaskGroup) -> None:
+        """Take up every RayWorkerGroup near which something has changed, or that is due.
+
+        Each in a task of its own: one whose head does not answer holds up no other.
+        """
         stirred, self._stirred = self._stirred, set()
         self._woken.clear()
         groups = list(self._view.groups)
         self._notes = {group.uid: self._notes.get(group.uid) or Notes() for group in groups}
         now = time.monotonic()
-        chosen = [group for group in groups if group.namespace in stirred or self._notes[group.uid].due <= now]
-        await asyncio.gather(*(self._take_up_safely(group, self._notes[group.uid]) for group in chosen))
+        for group in groups:
+            notes = self._notes[group.uid]
+            if group.namespace not in stirred and notes.due > now:
+                continue
+            notes.due = float("inf")
+            if notes.busy:
+                notes.again = True
+            else:
+                notes.busy = True
+                tasks.create_task(self._take_up_safely(group, notes))
 
     async def _take_up_safely(self, group: WorkerGroup, notes: Notes) -> None:
-        notes.due = float("inf")
         try:
             await self._take_up(group, notes)
         except ApiError as error:  # its status could not be written
@@ -113,6 +123,10 @@ class RayBridge:
         except Exception:  # one group's fault must not end all others
             log.exception("group not carried", group=str(group))
             notes.look_again(_RETRY_S)
+        if notes.again:
+            notes.look_again(0.0)
+        notes.busy = notes.again = False
+        self._woken.set()
 
     async def _take_up(self, group: WorkerGroup, notes: Notes) -> None:
         counts: Counts | None = None

@@ -45,6 +45,10 @@ class Notes:
     """How often in a row somebody else was faster."""
     due: float = float("inf")
     """When it is to be looked at again though nothing has changed (monotonic)."""
+    busy: bool = False
+    """It is being taken up now."""
+    again: bool = False
+    """Something has changed since that began."""
 
     def look_again(self, after_s: float) -> None:
         """Be due after so many seconds, or before."""

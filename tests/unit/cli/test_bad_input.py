@@ -37,6 +37,8 @@ TAKES_A_FILE = {
     "lint": ["lint", "{}"],
     "policies": ["lint", "empty", "--policies", "{}"],
     "explain": ["explain", "{}"],
+    "init": ["init", "-f", "{}"],
+    "former": ["init", "--from", "{}"],
 }
 HARMLESS = {("lint", "folder"), ("lint", "empty"), ("lint", "text"), ("policies", "empty")}
 
@@ -51,7 +53,11 @@ def test_a_file_that_is_not_for_the_command_is_told_in_few_words(command: str, f
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "1e999", "-1", "9" * 400, "9" * 5000, "x", ""])
-@pytest.mark.parametrize("arguments", [["lint", "empty", "--start-up-time="]], ids=["lint"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["lint", "empty", "--start-up-time="], ["init", "-f", "empty", "--start-up-time="]],
+    ids=["lint", "init"],
+)
 def test_a_duration_that_is_none_is_told(arguments: list[str], number: str, capsys: Capture) -> None:
     assert status([*arguments[:-1], arguments[-1] + number]) == 2
     assert "is wrong" in " ".join(capsys.readouterr().err.split())
@@ -67,12 +73,12 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("command", ["read", "lint"])
+@pytest.mark.parametrize("command", [["read", "-"], ["lint", "-"], ["init", "-f", "-"]], ids=lambda words: words[0])
 def test_ctrl_c_ends_a_command_as_shells_expect_it(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Interrupted())
-    assert status([command, "-"]) == 130
+    assert status(command) == 130
     assert capsys.readouterr().out == ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -27,8 +28,11 @@ class FakeServe:
     asked: list[int] = field(default_factory=list)
     """Every target that was sent."""
     port: int = 0
+    hung: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while looks are answered."""
 
     async def __aenter__(self) -> Self:
+        self.hung.set()
         app = web.Application()
         app.router.add_get("/api/serve/applications/", self._look)
         app.router.add_post(SCALE, self._scale)
@@ -39,6 +43,7 @@ class FakeServe:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.hung.set()
         await self._runner.cleanup()
 
     def run(self, *pods: str, state: str = "RUNNING") -> None:
@@ -55,6 +60,7 @@ class FakeServe:
         return None
 
     async def _look(self, request: web.Request) -> web.Response:
+        await self.hung.wait()
         deployment = {"target_num_replicas": self.target, "replicas": self.replicas}
         found = {"applications": {"llm": {"deployments": {"engine": deployment}}}, "proxies": self.proxies}
         return self._refused(request) or web.json_response(found)

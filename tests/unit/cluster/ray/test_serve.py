@@ -11,6 +11,7 @@ import pytest
 from scaler.cluster.client import ApiClient
 from scaler.cluster.events import EventRecorder
 from scaler.cluster.ray import bridge, carrier
+from scaler.cluster.ray import serve as serve_api
 from scaler.cluster.ray.bridge import RayBridge
 from scaler.cluster.ray.model import BridgeError, ServeRef, parse_cluster
 from scaler.cluster.ray.serve import ServeApi
@@ -151,6 +152,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     monkeypatch.setattr(bridge, "_RETRY_S", 0.02)
     monkeypatch.setattr(carrier, "_SERVE_LOOK_S", 0.02)
+    monkeypatch.setattr(serve_api, "_TIMEOUT_S", 60.0)
     events = EventRecorder(client, "vllm-scaler-0")
     async with background(RayBridge(client, events, lambda _: {}, lambda: True).run()):
         yield Scene(api, serve)
@@ -230,6 +232,19 @@ async def test_there_is_no_selector_before_a_count_was_taken_over(scene: Scene, 
     assert scene.status()["selector"] is None
     serve.broken = 0
     await until(lambda: scene.status()["selector"], "the selector")
+
+
+async def test_a_head_that_hangs_holds_up_no_other_group(scene: Scene, serve: FakeServe, api: FakeApi) -> None:
+    serve.hung.clear()
+    await scene.begin("a", replicas=2)
+    await api.put(RAY_CLUSTERS, cluster_json("other", group_json(replicas=1)))
+    await api.put(RAY_WORKER_GROUPS, worker_group_json("other", target="other", replicas=3))
+    await until(
+        lambda: api.item(RAY_CLUSTERS, "serving", "other")["spec"]["workerGroupSpecs"][0]["replicas"] == 3, "the other"
+    )
+    assert scene.reason() == ""  # the first one still waits
+    serve.hung.set()
+    await until(lambda: serve.asked == [2], "the target")
 
 
 async def test_while_serve_cannot_be_asked_no_worker_goes(scene: Scene, serve: FakeServe) -> None:
