@@ -30,6 +30,8 @@ _HPA_S = 10.0
 """What delivery adds to a start: half a sync of the HPA, and a tick."""
 _SURE = 0.1
 """A forecast of less must leave so much room in the smaller count, or chance alone would move it to and fro."""
+_CHANCE = 3.0
+"""Standard deviations of a count of arrivals (Poisson) by which a jump stands out of chance."""
 _START_UP_S = 60.0
 """Taken for a start until one was seen."""
 _WINDOW_S = (10.0, 60.0)
@@ -215,18 +217,22 @@ def look_ahead(draft: Draft) -> None:
         return  # what all pods were to get one horizon ago tells no more what the unknown ones get
     if record.forecast is None:
         return
-    before, ahead = draft.want, record.forecast.value * each
+    found = record.forecast
+    if by_arrivals:  # a jump that stands out of chance need not wait until forecasters have averaged it in
+        sure = load - _CHANCE * math.sqrt(load / settings.look_back_period_s)
+        found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda each: each.value)
+    before, ahead = draft.want, found.value * each
     draft.want = ahead + draft.want - draft.level
     if draft.want < draft.base:
         draft.want = min(float(draft.base), draft.want * (1 + _SURE))
     if draft.burst or not is_default(settings):
         draft.want = max(before, draft.want)
     if ceil(before) != ceil(draft.want):
-        margin = (record.forecast.value - record.forecast.expected) * each
+        margin = (found.value - found.expected) * each
         draft.say(
             "look_ahead",
             f"{number(before)} → {number(draft.want)}: {number(ahead - margin)} expected in {number(horizon)}s "
-            f"({record.forecast.by}), {number(margin)} more for how wrong such forecasts were",
+            f"({found.by}), {number(margin)} more for how wrong such forecasts were",
         )
 
 

@@ -165,9 +165,17 @@ class TestLookAhead:
         seen = {"generation_token_rate": 400.0, "completion_rate": 4.0, "kv_cache_usage": 0.4, "most_running": 10.0}
         run.run(300, running=40.0, arrival_rate=4.0, ready=4, **seen)
         before = run.counts[-1]
-        dark = run.run(90, running=30.0, arrival_rate=16.0, ready=4, unknown=1, **seen)
-        assert dark[:50] == [before] * 50
-        assert dark[-1] > 2 * before
+        dark = run.run(90, running=30.0, arrival_rate=3.0, ready=4, unknown=1, **seen)
+        assert dark == [before] * 90
+
+    def test_a_jump_that_stands_out_of_chance_counts_at_once_and_noise_does_not(self) -> None:
+        run = tape(lookAhead="60s")
+        run.settings = settings(lookAhead="60s")
+        seen = {"generation_token_rate": 400.0, "completion_rate": 4.0, "kv_cache_usage": 0.4, "most_running": 10.0}
+        before = run.run(300, running=40.0, arrival_rate=4.0, ready=4, **seen)[-1]
+        assert run.tick(running=40.0, arrival_rate=4.5, ready=4, **seen) == before
+        assert run.tick(running=40.0, arrival_rate=16.0, ready=4, **seen) > 2 * before
+        assert "arriving already" in text_of(run.decision)
 
     def test_steady_noise_is_not_carried_on(self) -> None:
         chance = random.Random(3)

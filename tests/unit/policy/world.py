@@ -143,9 +143,12 @@ class Engines:
     tokens: float | None = None
     """Tokens that a request generates; None for engines that do not count them."""
     ongoing: float = 0.0
+    recent: list[float] = field(default_factory=list)
+    """The arrivals of the last ten looks: a rate is measured over a look-back."""
 
     def serve(self, arrivals: float, replicas: int, seconds: float) -> dict[str, float | None]:
         """Let `arrivals` requests a second come for so long; returns what the replicas' pages then say."""
+        self.recent = [*self.recent, arrivals][-10:]
         running = min(self.ongoing + arrivals * seconds, replicas * self.slots)
         completed = running / self.service_s
         self.ongoing = max(0.0, self.ongoing + (arrivals - completed) * seconds)
@@ -158,7 +161,7 @@ class Engines:
             "most_running": each,
             "full_running": each if waiting >= 2 * replicas else None,
             "kv_cache_usage": min(1.0, each / self.slots * 0.5),
-            "arrival_rate": arrivals,
+            "arrival_rate": sum(self.recent) / len(self.recent),
             "completion_rate": completed,
             "generation_token_rate": None if self.tokens is None else completed * self.tokens,
         }
