@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,8 @@ from multiprocessing.connection import Connection
 from typing import cast
 
 import uvloop
+
+from benchmarks._processes import beside
 
 Address = tuple[str, int]
 
@@ -74,16 +75,8 @@ def serving(pages: Pages, addresses: Sequence[Address]) -> Iterator[tuple[list[i
 
     No two pods are at the same place of the pages.
     """
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(pages, addresses, there), daemon=True)
-    process.start()
-    try:
-        yield here.recv(), process.pid or 0
-        here.send("stop")
-        process.join()
-    finally:
-        process.kill()
+    with beside(_serve, pages, addresses) as served:
+        yield served
 
 
 def _serve(pages: Pages, addresses: Sequence[Address], connection: Connection) -> None:

@@ -1,11 +1,33 @@
-"""What processes take, as the kernel counts it."""
+"""Processes beside the benchmark: how one is run, and what it takes, as the kernel counts it."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def beside(run: Callable[..., None], *arguments: object) -> Iterator[tuple[Any, int]]:
+    """Run `run(*arguments, connection)` in a fresh process: what it sends first, and its process id.
+
+    It is sent a word when it may end, and killed if it does not get that far.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=run, args=(*arguments, there), daemon=True)
+    process.start()
+    try:
+        yield here.recv(), process.pid or 0
+        here.send("stop")
+        process.join()
+    finally:
+        process.kill()
 
 
 def cpu_s(pid: int) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
+from benchmarks._processes import beside
 from scaler.cluster.model import Phase, Pod, Workload
 from scaler.exposition import read_page
 from scaler.exposition.sample import Histogram, Sample
@@ -80,16 +80,8 @@ def server(targets: int, warm_up_s: float, *, ages: bool = False) -> Iterator[tu
 
     One that `ages` remembers each tick seven times, at moments of the hour before it.
     """
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(targets, warm_up_s, ages, there), daemon=True)
-    process.start()
-    try:
-        yield here.recv(), process.pid or 0
-        here.send("stop")
-        process.join()
-    finally:
-        process.kill()
+    with beside(_serve, targets, warm_up_s, ages) as served:
+        yield served
 
 
 def _remember_again(target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG001

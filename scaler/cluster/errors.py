@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 import orjson
 
+from scaler import quoting
 from scaler.cluster.resources import Resource
 
 NOT_FOUND = 404
 CONFLICT = 409
 EXPIRED = 410
 INVALID = 422
+
+_LONGEST = 500
+"""Characters of the API server's own words: they name objects and fields, and long ones."""
 
 
 class ConfigurationError(Exception):
@@ -76,9 +80,9 @@ def message_of(body: bytes) -> str:
         text = str(orjson.loads(body)["message"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         text = body.decode(errors="replace")
-    return " ".join(text.split())[:500]
+    return quoting.one_line(text, _LONGEST)
 
 
 def one_line(error: BaseException) -> str:
     """Return an error's text in one line, its type where it has none."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return quoting.one_line(str(error), _LONGEST) or type(error).__name__

@@ -105,7 +105,7 @@ def _limits(capacity: Capacity, observation: Observation) -> Capacity:
     carried, slots, room = max(capacity.carried, load.most_running or 0.0), capacity.slots, capacity.room
     if load.running and load.known and load.kv_cache_usage is not None and load.kv_cache_usage >= _ENOUGH_KV:
         estimate = load.running / load.known / load.kv_cache_usage
-        room = estimate if room is None else room + _AVERAGING * (estimate - room)
+        room = _averaged(room, estimate, _AVERAGING)
     full, since = capacity.full, capacity.full_since
     if load.full_running is None:
         since = None
@@ -121,14 +121,12 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
     passed = 0.0 if capacity.time is None else min(_LONGEST_TICK_S, max(0.0, time - capacity.time))
     if not load.known or load.running is None or not load.generation_token_rate:
         return replace(capacity, time=time)
-    running = load.running / load.known
-    if capacity.running is not None:
-        running = capacity.running + min(1.0, passed / (settings.look_back_period_s / 2)) * (running - capacity.running)
+    each = load.running / load.known
+    running = _averaged(capacity.running, each, min(1.0, passed / (settings.look_back_period_s / 2)))
     kept = math.exp(-passed / _LENGTH_MEMORY_S)
     evenness = capacity.evenness
     if load.most_running and load.most_running >= 2:
-        even = load.running / load.known / load.most_running
-        evenness = even if evenness is None else kept * evenness + (1 - kept) * even
+        evenness = _averaged(evenness, each / load.most_running, 1 - kept)
     # Those that run have been generated half, so requests count half when they come and half when they go.
     rates = [rate for rate in (load.arrival_rate, load.completion_rate) if rate is not None]
     requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
@@ -150,6 +148,11 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
         itl=with_point(capacity.itl, _quantile(settings, load, "tpot")),
         e2e=capacity.e2e if queued else with_point(capacity.e2e, _quantile(settings, load, "e2e")),
     )
+
+
+def _averaged(before: float | None, now: float, weight: float) -> float:
+    """Return the exponential moving average; it begins with the first value."""
+    return now if before is None else before + weight * (now - before)
 
 
 def _quantile(settings: PolicySettings, load: Load, name: str) -> float | None:

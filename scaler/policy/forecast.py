@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 Forecaster = Callable[[Sequence[float], float, float], float]
 
-STEPS_IN_HORIZON = 20
+_STEPS_IN_HORIZON = 20
 _STEP_S = (1.0, 15.0)
 """The shortest and the longest step in which the load's past is kept."""
 _LONGEST_WINDOW_S = 240.0
@@ -81,7 +81,7 @@ def follow(
     what was provided for. Another kind of load, or a horizon that changed by much, begins a new record, since the
     errors of another one say nothing.
     """
-    step = min(_STEP_S[1], max(_STEP_S[0], horizon_s / STEPS_IN_HORIZON))
+    step = min(_STEP_S[1], max(_STEP_S[0], horizon_s / _STEPS_IN_HORIZON))
     if record.begun is None or record.arrivals != arrivals:
         return Record(arrivals, step, time, load, 1)
     if abs(record.step_s - step) > 0.3 * step:

@@ -52,8 +52,6 @@ class Draft:
     demand: dict[str, float] = field(default_factory=dict)
     best: Demand | None = None
     """The signal's answer that counts; None where only rules or nothing spoke."""
-    backlog: float = 0.0
-    """The part of the want that is there only to work off what waits."""
     level: float = 0.0
     """The rest of it, as it was before any smoothing."""
     blind: bool = False
@@ -64,6 +62,11 @@ class Draft:
     """Signals that were asked for and could not be known."""
     burst: bool = False
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def backlog(self) -> float:
+        """The part of the want that is there only to work off what waits."""
+        return self.best.backlog if self.best else 0.0
 
     def say(self, rule: str, text: str) -> None:
         """Write down what the rule did."""
@@ -94,7 +97,7 @@ def signals(draft: Draft) -> None:
             best, draft.want = demand, demand.replicas
         draft.say("signals", f"{name}: {demand.replicas:.2f} replicas, {demand.text}")
     if best is not None:
-        draft.best, draft.backlog = best, best.backlog
+        draft.best = best
         if load.unknown:
             draft.want += min(len(load.unknown), max(0, draft.base - load.known))
             draft.say("signals", f"{pods(len(load.unknown))} unknown: counted as fully used, up to {draft.base} in all")
@@ -210,7 +213,7 @@ def look_ahead(draft: Draft) -> None:
             load,
             arrivals=by_arrivals,
             horizon_s=horizon,
-            window_s=min(_WINDOW_S[1], max(_WINDOW_S[0], best.request_s if best and best.request_s else _WINDOW_S[0])),
+            window_s=min(_WINDOW_S[1], max(_WINDOW_S[0], (best and best.request_s) or 0.0)),
             allowed_excess=min(1.0, (1 - settings.percentile / 100) * settings.cost_weight),
         )
     elif record.arrivals != by_arrivals or record.begun is None or observation.time - record.begun > horizon:
@@ -220,7 +223,7 @@ def look_ahead(draft: Draft) -> None:
     found = record.forecast
     if by_arrivals:  # a jump that stands out of chance need not wait until forecasters have averaged it in
         sure = load - _CHANCE * math.sqrt(load / settings.look_back_period_s)
-        found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda each: each.value)
+        found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda either: either.value)
     before, ahead = draft.want, found.value * each
     draft.want = ahead + draft.want - draft.level
     if draft.want < draft.base:

@@ -47,7 +47,7 @@ def scaler(keda_cluster: KedaCluster, kuberay: KubeRay) -> Iterator[LocalPod]:
     namespace = keda_cluster.create_namespace()
     with Release(keda_cluster, namespace) as release:
         release.install("ray: {enabled: true}")
-        keda_cluster.kubectl("wait", "--for=condition=Established", "crd/rayworkergroups.vllm-scaler.dev")
+        keda_cluster.wait_for_crds("rayworkergroups.vllm-scaler.dev")
         pod = release.run()
         keda_cluster.wait_for("a ready scaler", pod.is_ready)
         yield pod
