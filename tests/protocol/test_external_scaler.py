@@ -81,7 +81,7 @@ async def test_a_brand_new_target_waits_for_its_first_decision(fleet: Fleet, ked
 
 
 async def test_calls_do_not_ask_the_pods(fleet: Fleet, channel: grpc.aio.Channel) -> None:
-    slow = Keda(channel, {**POLICY, "metricsInterval": "10s", "lookBackPeriod": "30s"})
+    slow = Keda(channel, {**POLICY, "metricsInterval": "10s"})
     await slow.metric()
     for _ in range(20):
         await slow.metric()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from scaler.policy.parsing import SettingsError
+from scaler.policy.parsing import SettingsError, parse_duration
 from scaler.policy.presets import adaptive, dual_threshold, pulse, queue_rules, ray_serve
+from scaler.policy.rules import MIN_SAMPLES
 from scaler.quoting import quoted, shortened
 
 PRESETS: Mapping[str, Mapping[str, str]] = {
@@ -54,7 +55,17 @@ def with_policy(metadata: Mapping[str, str], named: Mapping[str, Mapping[str, st
             break
         name = source["policy"]
     values.pop("policy", None)
+    if "metricsInterval" in metadata and "lookBackPeriod" not in metadata and _looks_back_too_little(values):
+        del values["lookBackPeriod"]  # it goes with the policy's own interval; with the trigger's goes the default
     return values
+
+
+def _looks_back_too_little(values: Mapping[str, str]) -> bool:
+    try:
+        look_back, interval = (parse_duration(values[key]) for key in ("lookBackPeriod", "metricsInterval"))
+    except (KeyError, ValueError):  # the default, or what is no duration and will be told so
+        return False
+    return look_back < MIN_SAMPLES * interval
 
 
 def _wrong(name: str, fault: str, right: str) -> SettingsError:

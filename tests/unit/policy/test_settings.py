@@ -254,6 +254,34 @@ NAMED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("own", "look_back_s"),
+    [
+        ({}, 10.0),
+        ({"metricsInterval": "5s"}, 10.0),
+        ({"metricsInterval": "10s"}, 30.0),  # the preset's would hold one sample
+        ({"metricsInterval": "10s", "lookBackPeriod": "40s"}, 40.0),
+    ],
+)
+def test_a_policys_look_back_gives_way_to_the_default_where_it_is_too_short_for_the_triggers_interval(
+    own: dict[str, str], look_back_s: float
+) -> None:
+    assert parse(PolicySettings, with_policy(own)).look_back_period_s == look_back_s
+
+
+@pytest.mark.parametrize(
+    ("own", "policy"),
+    [
+        ({"metricsInterval": "10s", "lookBackPeriod": "10s"}, {}),
+        ({"policy": "chat"}, {"metricsInterval": "10s", "lookBackPeriod": "10s"}),
+        ({"metricsInterval": "20s"}, {}),  # for which the default is too short as well
+    ],
+)
+def test_a_look_back_that_somebody_wrote_too_short_is_an_error(own: dict[str, str], policy: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="lookBackPeriod"):
+        parse(PolicySettings, with_policy(own, {"chat": policy}))
+
+
 def test_named_policies_build_on_each_other_and_the_nearer_wins() -> None:
     values = with_policy({"policy": "chat", "headroom": "3"}, NAMED)
     assert (values["headroom"], values["upscaleDelay"], values["targetOngoingRequests"]) == ("3", "10s", "12")
