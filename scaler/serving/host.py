@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from scaler.serving.address import Address
 from scaler.serving.http import HttpSide
-from scaler.serving.metrics import RpcMetrics, TargetMetrics
+from scaler.serving.metrics import RpcMetrics, TargetMetrics, show_leader
 from scaler.serving.page import Page
 from scaler.serving.server import Server
 from scaler.serving.tls import Certificates, TlsFiles
@@ -60,6 +60,7 @@ class Host:
         """Where further families may be registered."""
         targets.world.observers.append(TargetMetrics(targets, self.registry).note)
         self._rpc_metrics = RpcMetrics(self.registry)
+        show_leader(self.registry, lambda: not self._not_ready)
         self._certificates: Certificates | None = None
         self._server = Server(targets, self._rpc_metrics)
         self._http = HttpSide(self.registry, lambda: self._not_ready)

@@ -7,6 +7,7 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_desired_replicas` | target | replica count that was decided |
 | `vllm_scaler_demand_replicas` | target, `signal` | replicas that one demand signal asks for, a real number |
 | `vllm_scaler_emission` | target | metric value given to KEDA |
+| `vllm_scaler_arrives_at_replicas` | target | count at which the HPA arrives with the value of the decision |
 | `vllm_scaler_requested_replicas` | target | `spec.replicas` of the scale target |
 | `vllm_scaler_ready_replicas` | target | pods that serve |
 | `vllm_scaler_starting_replicas` | target | pods on the way |
@@ -15,16 +16,20 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_unknown_pods` | target | ready pods that could not be read |
 | `vllm_scaler_waiting_requests` | target | requests that wait, absent when unknown |
 | `vllm_scaler_running_requests` | target | requests in running batches, absent when unknown |
+| `vllm_scaler_latency_seconds` | target, `latency` | at the policy's percentile; absent when nothing was observed |
+| `vllm_scaler_slo_seconds` | target, `latency` | its objective, where there is one |
 | `vllm_scaler_decision_time_seconds` | target | Unix time of the latest decision |
 | `vllm_scaler_target_state` | target, `state` | 1 for the state that the target is in |
 | `vllm_scaler_keda_silent` | target | 1 while KEDA should ask for the target and does not |
 | `vllm_scaler_changes_total` | target, `rule` | changes of the desired count, by the rule that made them |
 | `vllm_scaler_pod_reads_total` | target, `outcome` | pods read: `read` or `unknown` |
 | `vllm_scaler_page_bytes_total` | target | bytes of the metrics pages that were read |
+| `vllm_scaler_leader` | | 1 while this replica is the one that KEDA asks |
 | `vllm_scaler_tick_duration_seconds` | | histogram of the time that a tick takes, reading included |
 | `vllm_scaler_rpc_duration_seconds` | `method`, `code` | histogram of the time that unary calls take |
 
-The labels of a target are `namespace`, `scaled_object` and `trigger`.
+The labels of a target are `namespace`, `scaled_object` and `trigger`; latencies are `ttft`, `tpot`, `itl`, `e2e` and
+`queue_time`.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import grpc
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -57,6 +62,10 @@ Value = Callable[[Record], float | None]
 VALUES: Mapping[str, tuple[str, Value]] = {
     "desired_replicas": ("Replica count that was decided", lambda r: r.decision.desired),
     "emission": ("Metric value given to KEDA", lambda r: r.emission),
+    "arrives_at_replicas": (
+        "Count at which the HPA arrives with the value of the decision",
+        lambda r: r.decision.emission.arrives_at,
+    ),
     "requested_replicas": (
         "spec.replicas of the scale target",
         lambda r: r.observation.replicas.requested,
@@ -70,6 +79,12 @@ VALUES: Mapping[str, tuple[str, Value]] = {
     "running_requests": ("Requests in running batches", lambda r: r.observation.load.running),
     "decision_time_seconds": ("Unix time of the latest decision", lambda r: r.time),
 }
+
+
+def show_leader(registry: CollectorRegistry, leads: Callable[[], bool]) -> None:
+    """Register whether this replica leads, which is asked at each scrape."""
+    leader = Gauge("vllm_scaler_leader", "1 while this replica is the one that KEDA asks", registry=registry)
+    leader.set_function(leads)
 
 
 class RpcMetrics:
@@ -148,6 +163,14 @@ class TargetMetrics(Collector):
             "1 while KEDA should ask for the target and does not",
             labels=TARGET_LABELS,
         )
+        latency = GaugeMetricFamily(
+            "vllm_scaler_latency_seconds",
+            "Latency at the policy's percentile",
+            labels=(*TARGET_LABELS, "latency"),
+        )
+        slo = GaugeMetricFamily(
+            "vllm_scaler_slo_seconds", "Objective for a latency", labels=(*TARGET_LABELS, "latency")
+        )
         changes = CounterMetricFamily(
             "vllm_scaler_changes",
             "Changes of the desired count, by the rule that made them",
@@ -167,13 +190,30 @@ class TargetMetrics(Collector):
             silent.add_metric(labels, float(bool(target.unasked)))
             for family, values in (
                 (demand, target.latest.decision.demand if target.latest else {}),
+                (latency, _latencies(target)),
+                (slo, _objectives(target)),
                 (changes, counts.changes),
                 (reads, counts.reads),
             ):
                 for label, value in values.items():
                     family.add_metric((*labels, label), value)
-        yield from (demand, state, silent, changes, reads, page_bytes)
+        yield from (demand, state, silent, latency, slo, changes, reads, page_bytes)
 
 
 def _labels(target: Target) -> tuple[str, str, str]:
     return target.namespace, target.name, target.trigger
+
+
+def _latencies(target: Target) -> Mapping[str, float]:
+    """Return the latencies in seconds, at the percentile of the requests that should meet the objectives."""
+    if target.latest is None:
+        return {}
+    quantile = f"p{target.settings.percentile}"
+    return {name: getattr(seen, quantile) for name, seen in target.latest.observation.load.latency.items()}
+
+
+def _objectives(target: Target) -> Mapping[str, float]:
+    """Return the objectives in seconds, by the latency that each is for."""
+    settings = target.settings
+    found = {"ttft": settings.ttft_slo_s, "tpot": settings.itl_slo_s, "e2e": settings.e2e_slo_s}
+    return {name: objective for name, objective in found.items() if objective is not None}

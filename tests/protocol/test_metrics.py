@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from scaler.serving import metrics
 from scaler.serving.host import Host
 from scaler.targets import Targets, World
-from tests.protocol.world import NAME, NAMESPACE, Fleet, Keda, hosted, until
+from tests.protocol.world import NAME, NAMESPACE, POLICY, Fleet, Keda, hosted, until
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -40,6 +40,7 @@ async def test_the_decision_and_what_it_was_made_from_are_shown(fleet: Fleet, ho
     wanted = {
         "desired_replicas": 5,
         "emission": 5,
+        "arrives_at_replicas": 5,
         "requested_replicas": 3,
         "ready_replicas": 2,
         "starting_replicas": 1,
@@ -105,6 +106,26 @@ async def test_a_keda_that_does_not_ask_is_counted(fleet: Fleet) -> None:
         (target,) = targets
         target.unasked = "KEDA has not asked"
         assert await _value(host, "keda_silent") == 1
+
+
+async def test_latencies_stand_beside_their_objectives(fleet: Fleet) -> None:
+    fleet.ttft_s = 3.5
+    policy = POLICY | {"ttftSlo": "2s", "itlSlo": "50ms", "percentile": "99", "lookBackPeriod": "1s"}
+    async with hosted(fleet) as host, grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+        await Keda(channel, policy).metric()
+        await until(lambda: _at_least(host, 3.0, "latency_seconds", latency="ttft"), "a slow first token")
+        objectives = {name: await _value(host, "slo_seconds", latency=name) for name in ("ttft", "tpot", "e2e")}
+        assert objectives == {"ttft": 2.0, "tpot": 0.05, "e2e": None}
+        assert await _value(host, "latency_seconds", latency="tpot") is None  # nothing of it was observed
+
+
+async def test_only_the_replica_that_keda_asks_calls_itself_leader(fleet: Fleet) -> None:
+    async with hosted(fleet, leading=False) as host:
+        assert await _value(host, "leader") == 0
+        await host.lead()
+        assert await _value(host, "leader") == 1
+        await host.stand_by()
+        assert await _value(host, "leader") == 0
 
 
 async def test_openmetrics_is_spoken_where_it_is_asked_for(host: Host) -> None:

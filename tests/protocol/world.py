@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from scaler.cluster.model import DiscoveryError, Phase, Pod, Workload
-from scaler.exposition.sample import Sample
+from scaler.exposition.sample import Histogram, Sample
 from scaler.serving.address import Address
 from scaler.serving.host import Host, Ports
 from scaler.serving.protocol import externalscaler_pb2 as pb
@@ -47,6 +48,8 @@ class Fleet:
     maximum: int = 20
     waiting: float = 0.0
     running: float = 0.0
+    ttft_s: float | None = None
+    """How long the first token takes of the request that each reading of the first pod finds finished."""
     silent: bool = False
     """No pod answers."""
     missing: str = ""
@@ -73,9 +76,21 @@ class Fleet:
         self.asked += 1
         if self.silent:
             return {endpoint.pod: Unknown("connection refused") for endpoint in endpoints}
-        busy = Sample(waiting=self.waiting, running=self.running, kv_cache_usage=0.25, engine="vllm")
+        busy = Sample(
+            waiting=self.waiting,
+            running=self.running,
+            kv_cache_usage=0.25,
+            engine="vllm",
+            histograms=self._histograms(),
+        )
         idle = Sample(waiting=0.0, running=0.0, kv_cache_usage=0.0, engine="vllm")
         return {endpoint.pod: idle if i else busy for i, endpoint in enumerate(endpoints)}
+
+    def _histograms(self) -> Mapping[str, Histogram]:
+        if self.ttft_s is None:
+            return {}
+        bounds = (0.5 * self.ttft_s, 1.01 * self.ttft_s, math.inf)
+        return {"ttft": Histogram(bounds, (0, self.asked, self.asked), self.asked * self.ttft_s)}
 
     async def close(self) -> None:
         """Nothing is held."""
