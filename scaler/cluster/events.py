@@ -27,7 +27,8 @@ FLUSH_S = 15.0
 """Between two updates of the counts."""
 BURST = 10
 REFILL_S = 60.0
-"""An object may have `BURST` new events at once, and one more for each `REFILL_S` seconds."""
+"""An object may have `BURST` new events of each severity at once, and one more for each `REFILL_S` seconds: counts that
+change all the time leave warnings their room."""
 _WAITING = 1000
 """Events that wait for the API server; what comes beyond that is dropped."""
 _NOTE_LENGTH = 1024  # the API's own limit
@@ -62,7 +63,7 @@ class _Series:
 
 @dataclass(slots=True)
 class _Budget:
-    """How many new events an object may still have."""
+    """How many new events of one severity an object may still have."""
 
     left: float
     at: float
@@ -87,7 +88,7 @@ class EventRecorder:
         self._client = client
         self._instance = instance
         self._series: dict[_Identity, _Series] = {}
-        self._budgets: dict[str, _Budget] = {}
+        self._budgets: dict[tuple[str, Severity], _Budget] = {}
         self._queue: asyncio.Queue[tuple[_Identity, Involved, float]] = asyncio.Queue(_WAITING)
         self._error = ""
 
@@ -102,7 +103,7 @@ class EventRecorder:
             series.last = now
             series.count += 1
             return
-        budget = self._budgets.setdefault(about.uid, _Budget(float(BURST), now))
+        budget = self._budgets.setdefault((about.uid, severity), _Budget(float(BURST), now))
         if not budget.take(now):
             return
         if self._queue.full():
@@ -145,7 +146,7 @@ class EventRecorder:
             elif now - series.last > SERIES_S:
                 del self._series[identity]
         full = BURST * REFILL_S
-        self._budgets = {uid: budget for uid, budget in self._budgets.items() if now - budget.at < full}
+        self._budgets = {whose: budget for whose, budget in self._budgets.items() if now - budget.at < full}
 
     async def _update(self, identity: _Identity, series: _Series) -> None:
         count = series.count

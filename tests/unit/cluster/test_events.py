@@ -73,6 +73,14 @@ async def test_flood_about_one_object_is_cut_and_others_are_heard(api: FakeApi, 
     assert len(found) == BURST + 1
 
 
+async def test_warning_is_heard_among_counts_that_change_all_the_time(api: FakeApi, recorder: EventRecorder) -> None:
+    for i in range(2 * BURST):
+        recorder.say(about(), "DesiredReplicas", f"{i} → {i + 1}")
+    recorder.say(about(), "Stale", "no pod can be read", "Warning")
+    found = await written(api, BURST + 1)
+    assert [event["reason"] for event in found][-1] == "Stale"
+
+
 async def test_silence_earns_new_events(api: FakeApi, recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("scaler.cluster.events.time.time", lambda: now[0])
