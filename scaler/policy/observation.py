@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,14 @@ class StartUp:
 
     median: float
     p90: float
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> Self | None:
+        """Sum up the starts that were seen, None for none."""
+        ordered = sorted(seconds)
+        if not ordered:
+            return None
+        return cls(*(ordered[min(len(ordered) - 1, math.floor(q * len(ordered)))] for q in (0.5, 0.9)))
 
 
 @dataclass(frozen=True, slots=True)

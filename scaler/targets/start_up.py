@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -29,8 +28,4 @@ class StartUpMeter:
     @property
     def start_up(self) -> StartUp | None:
         """Median and p90 in seconds, None until a start was seen."""
-        ordered = sorted(self._seconds.values())
-        if not ordered:
-            return None
-        at = [ordered[min(len(ordered) - 1, math.floor(q * len(ordered)))] for q in (0.5, 0.9)]
-        return StartUp(*at)
+        return StartUp.of(self._seconds.values())
