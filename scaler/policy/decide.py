@@ -12,6 +12,7 @@ from scaler.policy.schedule import floor_at
 from scaler.policy.settings import PolicySettings
 from scaler.policy.state import State
 from scaler.policy.steps import LIMITING, SHAPING, Draft, signals
+from scaler.policy.warm import warm
 
 _GAP_TICKS = 30
 """So many ticks without a decision, and nothing can be said to have held all the while."""
@@ -51,6 +52,7 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
         time=observation.time,
         desired=desired,
         reason=_reason(draft, desired),
+        warm=warm(draft, desired),
         active=_active(draft),
         at_once=draft.burst and settings.delivery == "direct" and desired > base,
         demand=draft.demand,

@@ -11,7 +11,7 @@ class Step:
     """One rule's line: what it did and why."""
 
     rule: str
-    """The rule's name; its code is the function of that name in `scaler.policy.steps`."""
+    """The rule's name; its code is the function of that name in `scaler.policy.steps`, or `scaler.policy.warm`."""
     replicas: float
     """The replica count after the rule, still a real number until it is rounded."""
     text: str
@@ -45,3 +45,5 @@ class Decision:
     """Replicas that each signal asked for."""
     steps: tuple[Step, ...]
     emission: Emission
+    warm: int = 0
+    """For how many replicas beyond `desired` there should be room on nodes."""

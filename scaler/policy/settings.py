@@ -28,6 +28,10 @@ def _look_ahead(value: object) -> float | None:
     return None if value in (None, "auto") else parse_duration(value)
 
 
+def _warm_replicas(value: object) -> object:
+    return value if value == "auto" else parse_amount(value)
+
+
 def _percentile(value: object) -> object:
     text = str(value).strip().removeprefix("p")
     return int(text) if text.isdecimal() and len(text) <= 3 else value
@@ -156,6 +160,18 @@ class PolicySettings(Settings):
         Amount(0),
         examples=["2", "10%"],
         description="Replicas kept beyond demand, as a count or a percentage: the warm pool.",
+    )
+    warm_replicas: Annotated[Amount | Literal["auto"], BeforeValidator(_warm_replicas)] = Field(
+        Amount(0),
+        examples=["auto", "2", "25%"],
+        description="Room kept on nodes for so many replicas beyond the wanted ones: a count, a percentage, or `auto`: "
+        "what the load is expected to need once a node could be there. 0 keeps none, since such nodes cost money.",
+    )
+    max_warm_replicas: Annotated[Amount, BeforeValidator(parse_amount)] = Field(
+        Amount(50, percent=True),
+        examples=["4", "50%"],
+        description="What `warmReplicas: auto` may cost: the most replicas that room is kept for, as a count or a "
+        "percentage of the wanted ones.",
     )
     upscale_delay_s: Seconds = Field(
         0.0,

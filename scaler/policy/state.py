@@ -21,6 +21,11 @@ class State:
     """Last tick's demand, queue included; None when nothing told it."""
     record: Record = field(default_factory=Record)
     """Of the load that is forecast."""
+    warm: int = 0
+    """For how many replicas there should be room."""
+    warm_record: Record = field(default_factory=Record)
+    """Of the same load, forecast over the time that a node takes."""
+    warm_window: tuple[tuple[float, int], ...] = ()
     up_window: tuple[tuple[float, int], ...] = ()
     down_window: tuple[tuple[float, int], ...] = ()
     """(time, want): candidates for the least and the highest want of the delay window."""
@@ -40,9 +45,9 @@ class State:
 
     def under_new_settings(self) -> State:
         """Return what stays true when the settings change: the count, its recent moves, the learned capacity."""
-        return State(desired=self.desired, changes=self.changes, capacity=self.capacity)
+        return State(desired=self.desired, warm=self.warm, changes=self.changes, capacity=self.capacity)
 
     def after_gap(self, time: float) -> State:
         """Return what stays true when nothing was seen for long, or the clock jumped to `time`."""
         changes = tuple(change for change in self.changes if change[0] <= time)
-        return State(desired=self.desired, changes=changes, capacity=self.capacity.after_gap())
+        return State(desired=self.desired, warm=self.warm, changes=changes, capacity=self.capacity.after_gap())

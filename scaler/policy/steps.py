@@ -26,7 +26,7 @@ from scaler.quoting import quoted
 
 _TIME_EPSILON_S = 1e-6
 """A delay must not take a tick more for the last bit of a difference between two times."""
-_HPA_S = 10.0
+HPA_S = 10.0
 """What delivery adds to a start: half a sync of the HPA, and a tick."""
 _SURE = 0.1
 """A forecast of less must leave so much room in the smaller count, or chance alone would move it to and fro."""
@@ -199,51 +199,63 @@ def look_ahead(draft: Draft) -> None:
     with time even under a steady overload. A demand by a configured target is a promise for now, and a burst is load
     that no past has told of: then a forecast of less lowers nothing.
     """
-    settings, observation, best, horizon = draft.settings, draft.observation, draft.best, _horizon(draft)
+    horizon = _horizon(draft)
     if horizon <= 0:
         return
+    draft.state.record, found = foresee(draft, draft.state.record, horizon)
+    if found is None:
+        return
+    before, ahead = draft.want, found.value
+    draft.want = ahead + draft.want - draft.level
+    if draft.want < draft.base:
+        draft.want = min(float(draft.base), draft.want * (1 + _SURE))
+    if draft.burst or not is_default(draft.settings):
+        draft.want = max(before, draft.want)
+    if ceil(before) != ceil(draft.want):
+        draft.say(
+            "look_ahead",
+            f"{number(before)} → {number(draft.want)}: {number(found.expected)} expected in {number(horizon)}s "
+            f"({found.by}), {number(ahead - found.expected)} more for how wrong such forecasts were",
+        )
+
+
+def foresee(
+    draft: Draft, record: forecast.Record, horizon_s: float
+) -> tuple[forecast.Record, forecast.Forecast | None]:
+    """Carry a record of the load on, and forecast the demand, in replicas, of `horizon_s` seconds from now.
+
+    None where nothing can be said yet.
+    """
+    settings, observation, best = draft.settings, draft.observation, draft.best
     load, each, by_arrivals = draft.level, 1.0, False
     if best is not None and best.per_arrival_rate is not None and observation.load.arrival_rate is not None:
         load, each, by_arrivals = observation.load.arrival_rate, best.per_arrival_rate, True
-    record = draft.state.record
     if not observation.load.unknown:
-        draft.state.record = record = forecast.follow(
+        record = forecast.follow(
             record,
             observation.time,
             load,
             arrivals=by_arrivals,
-            horizon_s=horizon,
+            horizon_s=horizon_s,
             window_s=min(_WINDOW_S[1], max(_WINDOW_S[0], (best and best.request_s) or 0.0)),
             allowed_excess=min(1.0, (1 - settings.percentile / 100) * settings.cost_weight),
         )
-    elif record.arrivals != by_arrivals or record.begun is None or observation.time - record.begun > horizon:
-        return  # what all pods were to get one horizon ago tells no more what the unknown ones get
+    elif record.arrivals != by_arrivals or record.begun is None or observation.time - record.begun > horizon_s:
+        return record, None  # what all pods were to get one horizon ago tells no more what the unknown ones get
     if record.forecast is None:
-        return
+        return record, None
     found = record.forecast
     if by_arrivals:  # a jump that stands out of chance need not wait until forecasters have averaged it in
         sure = load - _CHANCE * math.sqrt(load / settings.look_back_period_s)
         found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda either: either.value)
-    before, ahead = draft.want, found.value * each
-    draft.want = ahead + draft.want - draft.level
-    if draft.want < draft.base:
-        draft.want = min(float(draft.base), draft.want * (1 + _SURE))
-    if draft.burst or not is_default(settings):
-        draft.want = max(before, draft.want)
-    if ceil(before) != ceil(draft.want):
-        margin = (found.value - found.expected) * each
-        draft.say(
-            "look_ahead",
-            f"{number(before)} → {number(draft.want)}: {number(ahead - margin)} expected in {number(horizon)}s "
-            f"({found.by}), {number(margin)} more for how wrong such forecasts were",
-        )
+    return record, forecast.Forecast(found.value * each, found.expected * each, found.by)
 
 
 def _horizon(draft: Draft) -> float:
     settings, start_up = draft.settings, draft.observation.start_up
     if settings.look_ahead_s is not None:
         return settings.look_ahead_s
-    return _HPA_S + (start_up.median if start_up else _START_UP_S)
+    return HPA_S + (start_up.median if start_up else _START_UP_S)
 
 
 def factors(draft: Draft) -> None:

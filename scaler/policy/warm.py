@@ -1,0 +1,73 @@
+"""Warm capacity: room on nodes for replicas to come, made ahead of them since a node takes longer than a pod.
+
+A warm replica is no replica: nothing is loaded and nothing serves. It is a place, paid for, in which a pod starts
+without waiting for a node. How many there should be is decided here; `scaler.cluster.warm` sees to it.
+"""
+
+from __future__ import annotations
+
+from scaler.policy import delays
+from scaler.policy.counting import ceil, number
+from scaler.policy.decision import Step
+from scaler.policy.steps import HPA_S, Draft, foresee
+
+NODE_S = 180.0
+"""Taken for the time of a node until one was seen: clouds take two to eight minutes for one with a GPU."""
+POD_S = 60.0
+"""Taken for the time of a pod on a node that is there, until one was seen."""
+
+
+def warm(draft: Draft, desired: int) -> int:
+    """Decide for how many replicas beyond `desired` there should be room; says why in one line.
+
+    A count or a percentage is what it says. `auto` is what the load will need one node and one pod from now, with the
+    margin that such forecasts need, beyond the replicas that run or are on the way; never more than maxWarmReplicas,
+    and given back only when it was not wanted for as long as it takes to make. Together with `desired` it is never
+    more than the maximum.
+    """
+    settings, state = draft.settings, draft.state
+    maximum = draft.observation.limits.maximum
+    room = max(0, maximum - desired)
+    if settings.warm_replicas == "auto":
+        wanted, text = _forecast(draft, desired)
+    else:
+        wanted, text = ceil(settings.warm_replicas.of(desired)), f"warmReplicas {settings.warm_replicas}"
+    state.warm = min(wanted, room)
+    if state.warm < wanted:
+        text += (
+            f"; {number(wanted)} cut to {state.warm}: no more than {draft.observation.limits.maximum} replicas in all"
+        )
+    if state.warm:
+        draft.steps.append(Step("warm", float(desired), f"room for {state.warm} more on nodes: {text}"))
+    return state.warm
+
+
+def _forecast(draft: Draft, desired: int) -> tuple[int, str]:
+    settings, observation, state = draft.settings, draft.observation, draft.state
+    horizon = _horizon(draft)
+    found = None
+    if not draft.blind:
+        state.warm_record, found = foresee(draft, state.warm_record, horizon)
+    if found is None:
+        return state.warm, "as before, for nothing tells what is to come"
+    replicas = observation.replicas
+    there = max(desired, replicas.ready + replicas.starting + replicas.unschedulable)
+    expected = found.value + settings.headroom.of(found.value)
+    most = ceil(settings.max_warm_replicas.of(max(1, desired)))
+    wanted = max(0, ceil(expected) - there)
+    text = (
+        f"{number(expected)} replicas may be needed in {number(horizon)}s ({found.by}, "
+        f"{number(found.value - found.expected)} of them for how wrong such forecasts were), {there} are wanted already"
+    )
+    if wanted > most:
+        wanted, text = most, f"{text}; cut to {most} by maxWarmReplicas {settings.max_warm_replicas}"
+    state.warm_window = delays.highest(state.warm_window, observation.time, wanted, horizon)
+    if (held := state.warm_window[0][1]) > wanted:
+        return held, f"{wanted} now, {held} were wanted within {number(horizon)}s: {text}"
+    return wanted, text
+
+
+def _horizon(draft: Draft) -> float:
+    """Return how long it takes from asking for a node to a pod that is ready on it, in seconds."""
+    start_up = draft.observation.start_up
+    return HPA_S + NODE_S + (start_up.median if start_up else POD_S)
