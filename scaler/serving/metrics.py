@@ -20,6 +20,7 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_slo_seconds` | target, `latency` | its objective, where there is one |
 | `vllm_scaler_decision_time_seconds` | target | Unix time of the latest decision |
 | `vllm_scaler_target_state` | target, `state` | 1 for the state that the target is in |
+| `vllm_scaler_trigger_invalid` | target | 1 while its metadata are wrong: not served, or as by the last valid ones |
 | `vllm_scaler_keda_silent` | target | 1 while KEDA should ask for the target and does not |
 | `vllm_scaler_changes_total` | target, `rule` | changes of the desired count, by the rule that made them |
 | `vllm_scaler_pod_reads_total` | target, `outcome` | pods read: `read` or `unknown` |
@@ -47,7 +48,7 @@ from prometheus_client.registry import Collector
 from scaler.cluster.model import Workload
 from scaler.exposition.sample import Sample
 from scaler.sources.source import Unknown
-from scaler.targets import Outcomes, Record, Target
+from scaler.targets import Outcomes, Record, Target, Targets
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each histogram, of use to nobody
 
@@ -78,6 +79,36 @@ VALUES: Mapping[str, tuple[str, Value]] = {
     "waiting_requests": ("Requests that wait", lambda r: r.observation.load.waiting),
     "running_requests": ("Requests in running batches", lambda r: r.observation.load.running),
     "decision_time_seconds": ("Unix time of the latest decision", lambda r: r.time),
+}
+
+By = Callable[[Target], Mapping[str, float]]
+"""Values of a target by one more label."""
+
+
+def _latencies(target: Target) -> Mapping[str, float]:
+    """Return the latencies in seconds, at the percentile of the requests that should meet the objectives."""
+    if target.latest is None:
+        return {}
+    quantile = f"p{target.settings.percentile}"
+    return {name: getattr(seen, quantile) for name, seen in target.latest.observation.load.latency.items()}
+
+
+def _objectives(target: Target) -> Mapping[str, float]:
+    """Return the objectives in seconds, by the latency that each is for."""
+    settings = target.settings
+    found = {"ttft": settings.ttft_slo_s, "tpot": settings.itl_slo_s, "e2e": settings.e2e_slo_s}
+    return {name: objective for name, objective in found.items() if objective is not None}
+
+
+LABELLED: Mapping[str, tuple[str, str, By]] = {
+    "demand_replicas": (
+        "Replicas that one demand signal asks for",
+        "signal",
+        lambda target: target.latest.decision.demand if target.latest else {},
+    ),
+    "latency_seconds": ("Latency at the policy's percentile", "latency", _latencies),
+    "slo_seconds": ("Objective for a latency", "latency", _objectives),
+    "target_state": ("1 for the state that the target is in", "state", lambda target: {target.state.value: 1.0}),
 }
 
 
@@ -114,7 +145,7 @@ class _Counts:
 class TargetMetrics(Collector):
     """The families of targets: made from their latest decisions at each scrape, but for what has to be counted."""
 
-    def __init__(self, targets: Iterable[Target], registry: CollectorRegistry) -> None:
+    def __init__(self, targets: Targets, registry: CollectorRegistry) -> None:
         self._targets = targets
         self._durations = Histogram(
             "vllm_scaler_tick_duration_seconds",
@@ -145,32 +176,34 @@ class TargetMetrics(Collector):
                 if target.latest and (found := value(target.latest)) is not None:
                     family.add_metric(_labels(target), found)
             yield family
-        yield from self._labelled(targets)
+        for name, (text, label, values) in LABELLED.items():
+            family = GaugeMetricFamily(f"vllm_scaler_{name}", text, labels=(*TARGET_LABELS, label))
+            for target in targets:
+                for key, found in values(target).items():
+                    family.add_metric((*_labels(target), key), found)
+            yield family
+        yield from self._troubles(targets)
+        yield from self._counted(targets)
 
-    def _labelled(self, targets: Iterable[Target]) -> Iterator[Metric]:
-        demand = GaugeMetricFamily(
-            "vllm_scaler_demand_replicas",
-            "Replicas that one demand signal asks for",
-            labels=(*TARGET_LABELS, "signal"),
-        )
-        state = GaugeMetricFamily(
-            "vllm_scaler_target_state",
-            "1 for the state that the target is in",
-            labels=(*TARGET_LABELS, "state"),
-        )
+    def _troubles(self, targets: Iterable[Target]) -> Iterator[Metric]:
         silent = GaugeMetricFamily(
             "vllm_scaler_keda_silent",
             "1 while KEDA should ask for the target and does not",
             labels=TARGET_LABELS,
         )
-        latency = GaugeMetricFamily(
-            "vllm_scaler_latency_seconds",
-            "Latency at the policy's percentile",
-            labels=(*TARGET_LABELS, "latency"),
+        invalid = GaugeMetricFamily(
+            "vllm_scaler_trigger_invalid",
+            "1 while its metadata are wrong: not served, or as by the last valid ones",
+            labels=TARGET_LABELS,
         )
-        slo = GaugeMetricFamily(
-            "vllm_scaler_slo_seconds", "Objective for a latency", labels=(*TARGET_LABELS, "latency")
-        )
+        for target in targets:
+            silent.add_metric(_labels(target), float(bool(target.unasked)))
+            invalid.add_metric(_labels(target), float(bool(target.invalid)))
+        for trigger in self._targets.invalid:
+            invalid.add_metric((trigger.namespace, trigger.name, trigger.trigger), 1.0)
+        yield from (silent, invalid)
+
+    def _counted(self, targets: Iterable[Target]) -> Iterator[Metric]:
         changes = CounterMetricFamily(
             "vllm_scaler_changes",
             "Changes of the desired count, by the rule that made them",
@@ -183,37 +216,13 @@ class TargetMetrics(Collector):
             "vllm_scaler_page_bytes", "Bytes of the metrics pages that were read", labels=TARGET_LABELS
         )
         for target in targets:
-            labels = _labels(target)
-            counts = self._counts.get(target, _Counts())
+            labels, counts = _labels(target), self._counts.get(target, _Counts())
             page_bytes.add_metric(labels, counts.page_bytes)
-            state.add_metric((*labels, target.state.value), 1.0)
-            silent.add_metric(labels, float(bool(target.unasked)))
-            for family, values in (
-                (demand, target.latest.decision.demand if target.latest else {}),
-                (latency, _latencies(target)),
-                (slo, _objectives(target)),
-                (changes, counts.changes),
-                (reads, counts.reads),
-            ):
+            for family, values in ((changes, counts.changes), (reads, counts.reads)):
                 for label, value in values.items():
                     family.add_metric((*labels, label), value)
-        yield from (demand, state, silent, latency, slo, changes, reads, page_bytes)
+        yield from (changes, reads, page_bytes)
 
 
 def _labels(target: Target) -> tuple[str, str, str]:
     return target.namespace, target.name, target.trigger
-
-
-def _latencies(target: Target) -> Mapping[str, float]:
-    """Return the latencies in seconds, at the percentile of the requests that should meet the objectives."""
-    if target.latest is None:
-        return {}
-    quantile = f"p{target.settings.percentile}"
-    return {name: getattr(seen, quantile) for name, seen in target.latest.observation.load.latency.items()}
-
-
-def _objectives(target: Target) -> Mapping[str, float]:
-    """Return the objectives in seconds, by the latency that each is for."""
-    settings = target.settings
-    found = {"ttft": settings.ttft_slo_s, "tpot": settings.itl_slo_s, "e2e": settings.e2e_slo_s}
-    return {name: objective for name, objective in found.items() if objective is not None}

@@ -128,6 +128,16 @@ async def test_only_the_replica_that_keda_asks_calls_itself_leader(fleet: Fleet)
         assert await _value(host, "leader") == 0
 
 
+async def test_a_trigger_that_is_wrong_is_counted_served_or_not(host: Host, channel: grpc.aio.Channel) -> None:
+    wrong = Keda(channel, {"upscaleDelay": "soon"})
+    await wrong.refusal(Keda.active)
+    assert await _value(host, "trigger_invalid") == 1
+    await Keda(channel).metric()
+    assert await _value(host, "trigger_invalid") == 0
+    await wrong.active()
+    assert await _value(host, "trigger_invalid") == 1
+
+
 async def test_openmetrics_is_spoken_where_it_is_asked_for(host: Host) -> None:
     assert (await _scrape(host, "application/openmetrics-text; version=1.0.0")).endswith("# EOF\n")
 
