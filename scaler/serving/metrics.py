@@ -13,6 +13,7 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_starting_replicas` | target | pods on the way |
 | `vllm_scaler_terminating_replicas` | target | pods that drain |
 | `vllm_scaler_unschedulable_replicas` | target | pods that no node takes |
+| `vllm_scaler_warm_replicas` | target | replicas beyond the wanted ones that nodes should have room for |
 | `vllm_scaler_unknown_pods` | target | ready pods that could not be read |
 | `vllm_scaler_waiting_requests` | target | requests that wait, absent when unknown |
 | `vllm_scaler_running_requests` | target | requests in running batches, absent when unknown |
@@ -75,6 +76,7 @@ VALUES: Mapping[str, tuple[str, Value]] = {
     "starting_replicas": ("Pods on the way", lambda r: r.observation.replicas.starting),
     "terminating_replicas": ("Pods that drain", lambda r: r.observation.replicas.terminating),
     "unschedulable_replicas": ("Pods that no node takes", lambda r: r.observation.replicas.unschedulable),
+    "warm_replicas": ("Replicas beyond the wanted ones that nodes should have room for", lambda r: r.decision.warm),
     "unknown_pods": ("Ready pods that could not be read", lambda r: len(r.observation.load.unknown)),
     "waiting_requests": ("Requests that wait", lambda r: r.observation.load.waiting),
     "running_requests": ("Requests in running batches", lambda r: r.observation.load.running),

@@ -83,6 +83,7 @@ def replicas(record: Record) -> View:
     limits = record.observation.limits
     return {
         "desired": record.decision.desired,
+        "warm": record.decision.warm,
         **asdict(record.observation.replicas),
         "minimum": limits.minimum,
         "maximum": limits.maximum,

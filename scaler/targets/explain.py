@@ -20,6 +20,8 @@ def story(target: Target, record: Record) -> str:
         f"{replicas.terminating} terminating, {replicas.unschedulable} unschedulable; "
         f"limits {observation.limits.minimum} to {observation.limits.maximum}",
     ]
+    if decision.warm:
+        lines.append(f"  room on nodes: for {_replicas(decision.warm)} more")
     if is_latest and target.state is TargetState.STALE:
         lines.append(f"  STALE: {target.reason}")
     lines.extend(f"  warning: {warning}" for warning in (target.warnings if is_latest else record.warnings))

@@ -46,6 +46,7 @@ async def test_the_decision_and_what_it_was_made_from_are_shown(fleet: Fleet, ho
         "starting_replicas": 1,
         "terminating_replicas": 0,
         "unschedulable_replicas": 0,
+        "warm_replicas": 0,
         "unknown_pods": 0,
         "waiting_requests": 45,
         "running_requests": 3,

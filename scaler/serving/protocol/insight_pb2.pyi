@@ -207,6 +207,7 @@ class Replicas(_message.Message):
     UNSCHEDULABLE_FIELD_NUMBER: _builtins.int
     MINIMUM_FIELD_NUMBER: _builtins.int
     MAXIMUM_FIELD_NUMBER: _builtins.int
+    WARM_FIELD_NUMBER: _builtins.int
     desired: _builtins.int
     requested: _builtins.int
     """`spec.replicas` and `status.replicas` of the scale target."""
@@ -218,6 +219,8 @@ class Replicas(_message.Message):
     minimum: _builtins.int
     """The ScaledObject's limits."""
     maximum: _builtins.int
+    warm: _builtins.int
+    """For how many replicas beyond `desired` there should be room on nodes."""
     def __init__(
         self,
         *,
@@ -230,10 +233,11 @@ class Replicas(_message.Message):
         unschedulable: _builtins.int = ...,
         minimum: _builtins.int = ...,
         maximum: _builtins.int = ...,
+        warm: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current", b"current", "desired", b"desired", "maximum", b"maximum", "minimum", b"minimum", "ready", b"ready", "requested", b"requested", "starting", b"starting", "terminating", b"terminating", "unschedulable", b"unschedulable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current", b"current", "desired", b"desired", "maximum", b"maximum", "minimum", b"minimum", "ready", b"ready", "requested", b"requested", "starting", b"starting", "terminating", b"terminating", "unschedulable", b"unschedulable", "warm", b"warm"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,7 +5,12 @@ import { duration, number, percent } from "./format.js";
 
 /** Each: title, its value in an explanation, and what stands below it. */
 const FACTS = [
-  ["Wanted", (e) => number(e.replicas.desired), (e) => `of ${e.replicas.minimum}–${e.replicas.maximum}`, "main"],
+  [
+    "Wanted",
+    (e) => number(e.replicas.desired),
+    (e) => `of ${e.replicas.minimum}–${e.replicas.maximum}${e.replicas.warm ? `, room for ${e.replicas.warm} more` : ""}`,
+    "main",
+  ],
   ["Ready", (e) => number(e.replicas.ready), (e) => `${e.replicas.requested} requested`],
   [
     "Starting",
