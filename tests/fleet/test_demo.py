@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 
@@ -56,3 +57,13 @@ def test_wrong_options_are_refused_in_words(options: tuple[str, ...], problem: s
     run = demo(*options)
     assert run.returncode == 2
     assert problem in run.stderr
+
+
+@pytest.mark.parametrize("option", ["--port", "--http-port"])
+def test_a_port_that_is_taken_is_named(option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = demo(option, str(port), "--headless")
+    assert run.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in run.stderr
+    assert "Traceback" not in run.stderr

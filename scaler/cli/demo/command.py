@@ -49,6 +49,8 @@ def demo(
         typer.Option(metavar="|".join(PROFILES), callback=one_of(PROFILES), help="What bounds a replica: time or KV."),
     ] = MEMORY_BOUND.name,
     seed: Annotated[int, typer.Option(help="The same seed plays the same traffic.")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The scaler's on 127.0.0.1; 0 is any free one.")] = 0,
+    http_port: Annotated[int, typer.Option(min=0, max=65535, help="The live page's; 0 is any free one.")] = 0,
     headless: Annotated[bool, typer.Option("--headless", help="Lines instead of a live view.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Only the summary, as JSON.")] = False,
 ) -> None:
@@ -70,7 +72,13 @@ def demo(
         raise typer.BadParameter(f"--for {duration!r} is too short; right is 60s or more")
     logs.configure(logs.LogFormat.AUTO, logs.LogLevel.WARNING)
     out = Console(stderr=as_json)
-    ours = asyncio.run(_play(scenario, speed, preset, out, live=not (headless or as_json or not out.is_terminal)))
+    ports = Ports(Address("127.0.0.1", port), Address("127.0.0.1", http_port))
+    live = not (headless or as_json or not out.is_terminal)
+    try:
+        ours = asyncio.run(_play(scenario, speed, preset, ports, out, live=live))
+    except OSError as error:  # a port that is not free
+        typer.echo(error, err=True)
+        raise typer.Exit(1) from None
     other = threshold.play(scenario)
     if as_json:
         json.dump({preset: _numbers(ours), "queue threshold": _numbers(other)}, sys.stdout, indent=1)
@@ -79,7 +87,7 @@ def demo(
         out.print(_table(scenario, preset, ours, other))
 
 
-async def _play(scenario: Scenario, speed: float, preset: str, out: Console, live: bool) -> Tally:
+async def _play(scenario: Scenario, speed: float, preset: str, ports: Ports, out: Console, *, live: bool) -> Tally:
     """Run fleet, scaler and KEDA together at `speed`; return what it cost and gave."""
     clock = Clock(speed)
     begin = clock.monotonic()
@@ -96,7 +104,7 @@ async def _play(scenario: Scenario, speed: float, preset: str, out: Console, liv
         deployment = Deployment(server, scenario, clock)
         targets = Targets(World(deployment, source, clock=clock))
         targets.show([_scaled_object(scenario, metadata)])
-        host = await stack.enter_async_context(Host(targets, Ports(Address("127.0.0.1", 0), Address("127.0.0.1", 0))))
+        host = await stack.enter_async_context(Host(targets, ports))
         await host.lead()
         ref = reference(NAMESPACE, NAME, metadata)
         keda = Keda(str(host.grpc_address), ref, deployment, exact_hpa(scenario), clock, begin)
