@@ -11,7 +11,7 @@ run. Demo, tests and backtest share it.
   `arrivals(rate, duration_s, mix=…, seed=…)`.
 - `Fleet` plays traffic on pods: `add`, `drain`, `kill`, `scale`, `advance(until)` → an `Outcome` for each request that
   ended. `summarize(outcomes)` says how well the objectives were kept.
-- `Page` is an engine's metrics page, as vLLM 0.32 writes it.
+- `Page` is an engine's metrics page, as vLLM 0.32 writes it; `SglangPage` what scalers read of SGLang's.
 - `inference.simulated.server.FleetServer` serves a fleet's pods over HTTP on loopback addresses, with a `Fault` for
   each pod that shall have one.
 """
@@ -22,6 +22,7 @@ from inference.simulated.fleet import Fleet, Outcome, Pod, PodState, Verdict
 from inference.simulated.page import Page
 from inference.simulated.profile import MEMORY_BOUND, PROFILES, TIME_BOUND, Profile, StepTime
 from inference.simulated.request import Request
+from inference.simulated.sglang_page import SglangPage
 from inference.simulated.slo import SloSummary, summarize
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PodState",
     "Profile",
     "Request",
+    "SglangPage",
     "SloSummary",
     "StepTime",
     "Verdict",

@@ -1,4 +1,4 @@
-"""The pods of a fleet as HTTP servers on the loopback interface: each has its own address, and answers as vLLM does.
+"""The pods of a fleet as HTTP servers on the loopback interface, each with an address and a page, vLLM's or SGLang's.
 
 While a pod starts, its address refuses connections; once it is ready it serves `/metrics`, `/metrics/` (which takes
 `?name[]=…`), `/health` and `/version`, until it is gone. The fleet's time is what `clock` says, so that a clock that
@@ -14,13 +14,14 @@ import socket
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Self
+from typing import Literal, Self
 
 from aiohttp import web
 
 from inference.simulated.faults import ENDLESS_CHUNK, Fault, spoil
 from inference.simulated.fleet import Fleet, Outcome, Pod, PodState
 from inference.simulated.page import Page
+from inference.simulated.sglang_page import SglangPage
 
 Address = tuple[str, int]
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -58,9 +59,11 @@ class FleetServer:
         *,
         addresses: Iterable[Address] | None = None,
         model_name: str = "simulated",
+        dialect: Literal["vllm", "sglang"] = "vllm",
         multi_process: bool = False,
         slow_s: float = 5.0,
     ) -> None:
+        """`multi_process` is for vLLM's page; SGLang's is always of several processes."""
         self.fleet = fleet
         self.outcomes: list[Outcome] = []
         """The requests that have ended."""
@@ -69,6 +72,7 @@ class FleetServer:
         self._clock = clock
         self._addresses = iter(addresses or free_ports())
         self._model_name = model_name
+        self._dialect = dialect
         self._multi_process = multi_process
         self._slow_s = slow_s
         """How late a pod with the fault "slow" answers, in real seconds."""
@@ -117,16 +121,21 @@ class FleetServer:
 
     def _door(self, pod: Pod) -> _Door:
         if pod.name not in self._doors:
-            page = Page(
-                pod.engine,
-                model_name=self._model_name,
-                started_unix_s=time.time(),
-                multi_process=self._multi_process,
-            )
+            page = self._page(pod)
             self._doors[pod.name] = _Door(next(self._addresses), lambda request: self._answer(pod, page, request))
         return self._doors[pod.name]
 
-    async def _answer(self, pod: Pod, page: Page, request: web.BaseRequest) -> web.StreamResponse:
+    def _page(self, pod: Pod) -> Page | SglangPage:
+        if self._dialect == "sglang":
+            return SglangPage(pod.engine, model_name=self._model_name)
+        return Page(
+            pod.engine,
+            model_name=self._model_name,
+            started_unix_s=time.time(),
+            multi_process=self._multi_process,
+        )
+
+    async def _answer(self, pod: Pod, page: Page | SglangPage, request: web.BaseRequest) -> web.StreamResponse:
         fault = self.faults.get(pod.name)
         if fault is Fault.HUNG:
             await asyncio.Event().wait()
@@ -145,7 +154,9 @@ class FleetServer:
                 return web.json_response({"version": "0.32.0"})
         return web.json_response({"detail": "Not Found"}, status=404)
 
-    async def _answer_page(self, page: Page, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
+    async def _answer_page(
+        self, page: Page | SglangPage, request: web.BaseRequest, fault: Fault | None
+    ) -> web.StreamResponse:
         self.outcomes += self.fleet.advance(self._clock())
         under_slash = request.path.endswith("/")
         content_type = _PAGE_UNDER_SLASH if under_slash else _PAGE

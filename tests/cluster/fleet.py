@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from inference.simulated import TIME_BOUND, Fault, Fleet, Outcome, PodState, Profile, Request
 from inference.simulated.server import Address, FleetServer
@@ -57,6 +57,7 @@ class ClusterFleet:
         namespace: str,
         traffic: Iterable[Request] = (),
         profile: Profile = TIME_BOUND,
+        dialect: Literal["vllm", "sglang"] = "vllm",
         port: int = 8000,
         seed: int = 0,
     ) -> None:
@@ -68,7 +69,8 @@ class ClusterFleet:
         self._fleet = Fleet(traffic, profile=profile, seed=seed)
         self._addresses: deque[Address] = deque()
         """Of pods whose server is not open yet."""
-        self._server = FleetServer(self._fleet, self._now, addresses=iter(self._addresses.popleft, None))
+        addresses = iter(self._addresses.popleft, None)
+        self._server = FleetServer(self._fleet, self._now, addresses=addresses, dialect=dialect)
         self._names: dict[str, str] = {}
         """Uid → name, of every pod that has been ready and whose object is there."""
         self._offering: asyncio.Task[None] | None = None
