@@ -284,7 +284,10 @@ class _Game:
     def _observe(self) -> Observation:
         new = [r for r in self._deployment if r.name not in self._started and r.ready is not None]
         self._started.update(replica.name for replica in new)
-        self._start_up.see(Pod(r.name, r.name, Phase.READY, self._now, r.created, r.ready) for r in new)
+        self._start_up.see(
+            Pod(r.name, r.name, Phase.READY, self._now, r.created, scheduled_at=r.scheduled, ready_at=r.ready)
+            for r in new
+        )
         return Observation(
             time=self._now,
             load=self._load,

@@ -27,6 +27,10 @@ class Pod:
     since: float
     """When the phase began."""
     created: float
+    scheduled_at: float | None = None
+    """When a node took it, None until then."""
+    running_at: float | None = None
+    """When all its containers first ran, None until then."""
     ready_at: float | None = None
     """When the pod first became ready, None until then."""
     ip: str = ""

@@ -41,6 +41,10 @@ def parse_pod(item: Json, before: LabelledPod | None) -> LabelledPod | None:
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     created = unix(metadata["creationTimestamp"]) or 0.0
     phase, since, reason = _phase(metadata, status, conditions, created)
+    scheduled_at = _changed(conditions["PodScheduled"], created) if _is_true(conditions.get("PodScheduled")) else None
+    running_at = earlier.running_at if earlier is not None else None
+    if running_at is None:
+        running_at = _running_since(status)
     ready_at = earlier.ready_at if earlier is not None else None
     if ready_at is None and _is_true(conditions.get("Ready")):
         ready_at = _changed(conditions["Ready"], created)
@@ -53,6 +57,8 @@ def parse_pod(item: Json, before: LabelledPod | None) -> LabelledPod | None:
         phase=phase,
         since=since,
         created=created,
+        scheduled_at=scheduled_at,
+        running_at=running_at,
         ready_at=ready_at,
         ip=status.get("podIP", ""),
         host_ip=intern(status.get("hostIP", "")),
@@ -91,6 +97,16 @@ def _trouble(status: Mapping[str, Any]) -> Iterator[str]:
         if last := (container.get("lastState") or {}).get("terminated"):
             words += f" (last exit: {last.get('reason', 'unknown')}, code {last.get('exitCode')})"
         yield words
+
+
+def _running_since(status: Mapping[str, Any]) -> float | None:
+    """When the last of the containers began to run; None while one does not."""
+    began = [
+        unix(((container.get("state") or {}).get("running") or {}).get("startedAt"))
+        for container in status.get("containerStatuses") or ()
+    ]
+    known = [time for time in began if time is not None]
+    return max(known) if known and len(known) == len(began) else None
 
 
 def _words(reason: str, message: str) -> str:

@@ -8,7 +8,7 @@ simulation, Ray Serve), and read `Decision.desired`, `.emission` and `.steps`. E
 
 from scaler.policy.decide import decide
 from scaler.policy.decision import Decision, Emission, Step
-from scaler.policy.observation import Latency, Limits, Load, Observation, Replicas, StartUp
+from scaler.policy.observation import Latency, Limits, Load, Observation, Replicas, StartUp, Took
 from scaler.policy.parsing import SettingsError
 from scaler.policy.settings import PolicySettings
 from scaler.policy.state import State
@@ -26,5 +26,6 @@ __all__ = [
     "StartUp",
     "State",
     "Step",
+    "Took",
     "decide",
 ]

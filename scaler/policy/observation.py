@@ -70,6 +70,8 @@ class Replicas:
     terminating: int = 0
     unschedulable: int = 0
     """Pods that no node takes; not counted in `starting`."""
+    room: int = 0
+    """Replicas for which room is kept on nodes that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +85,45 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class StartUp:
-    """From "replica asked for" to "pod ready", measured, in seconds."""
+class Took:
+    """How long something took, in seconds."""
 
     median: float
     p90: float
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> Self | None:
-        """Sum up the starts that were seen, None for none."""
+        """Sum up what was seen, None for nothing."""
         ordered = sorted(seconds)
         if not ordered:
             return None
         return cls(*(ordered[min(len(ordered) - 1, math.floor(q * len(ordered)))] for q in (0.5, 0.9)))
+
+
+@dataclass(frozen=True, slots=True)
+class StartUp:
+    """From "replica asked for" to "pod ready", measured on the last starts, in seconds. What was never seen is None."""
+
+    median: float
+    p90: float
+    warm: Took | None = None
+    """Of the starts that a node took at once."""
+    cold: Took | None = None
+    """Of those that waited for a node."""
+    node: Took | None = None
+    """The wait of the latter, from "replica asked for" to "pod scheduled": what a node takes on top."""
+    image: Took | None = None
+    """From "scheduled" to "containers run", of all starts: images, volumes, init containers."""
+    load: Took | None = None
+    """From "containers run" to "ready", of all starts: the engine loads its model."""
+    last_cold: bool = False
+    """Whether one of the very last starts waited for a node."""
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> Self | None:
+        """Sum up the starts that were seen, None for none, where their parts are not known."""
+        total = Took.of(seconds)
+        return None if total is None else cls(total.median, total.p90)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,8 @@ class PolicySettings(Settings):
         ge=0,
         le=_DAY_S,
         examples=["auto", "60s"],
-        description="How far ahead the load is forecast: `auto` takes the measured start-up time, 0 is off.",
+        description="How far ahead the load is forecast: `auto` takes the measured start-up time, with that of "
+        "a node where the next replica would wait for one; 0 is off.",
     )
     burst_threshold: float | None = Field(
         None,

@@ -21,6 +21,7 @@ from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals import SIGNALS, Demand
 from scaler.policy.signals.ongoing import is_default
+from scaler.policy.starts import next_s
 from scaler.policy.state import State
 from scaler.quoting import quoted
 
@@ -32,8 +33,6 @@ _SURE = 0.1
 """A forecast of less must leave so much room in the smaller count, or chance alone would move it to and fro."""
 _CHANCE = 3.0
 """Standard deviations of a count of arrivals (Poisson) by which a jump stands out of chance."""
-_START_UP_S = 60.0
-"""Taken for a start until one was seen."""
 _WINDOW_S = (10.0, 60.0)
 """An excess of load hurts when it lasts about as long as a request does, within these bounds."""
 
@@ -252,10 +251,8 @@ def foresee(
 
 
 def _horizon(draft: Draft) -> float:
-    settings, start_up = draft.settings, draft.observation.start_up
-    if settings.look_ahead_s is not None:
-        return settings.look_ahead_s
-    return HPA_S + (start_up.median if start_up else _START_UP_S)
+    settings = draft.settings
+    return HPA_S + next_s(draft.observation) if settings.look_ahead_s is None else settings.look_ahead_s
 
 
 def factors(draft: Draft) -> None:

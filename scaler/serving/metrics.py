@@ -19,6 +19,8 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_running_requests` | target | requests in running batches, absent when unknown |
 | `vllm_scaler_latency_seconds` | target, `latency` | at the policy's percentile; absent when nothing was observed |
 | `vllm_scaler_slo_seconds` | target, `latency` | its objective, where there is one |
+| `vllm_scaler_start_up_seconds` | target, `stage` | median time of a start and of its parts; absent until seen |
+| `vllm_scaler_start_up_p90_seconds` | target, `stage` | the same, 90 % of them took less |
 | `vllm_scaler_decision_time_seconds` | target | Unix time of the latest decision |
 | `vllm_scaler_target_state` | target, `state` | 1 for the state that the target is in |
 | `vllm_scaler_trigger_invalid` | target | 1 while its metadata are wrong: not served, or as by the last valid ones |
@@ -31,7 +33,9 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_rpc_duration_seconds` | `method`, `code` | histogram of the time that unary calls take |
 
 The labels of a target are `namespace`, `scaled_object` and `trigger`; latencies are `ttft`, `tpot`, `itl`, `e2e` and
-`queue_time`.
+`queue_time`. The stages of a start are `all` (from asked for to ready), `warm` (the same of starts that a node took at
+once), `cold` (of those that waited for a node), and the parts: `node` (that wait), `image` (from scheduled to running
+containers) and `load` (from there to ready).
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import grpc
@@ -102,6 +107,20 @@ def _objectives(target: Target) -> Mapping[str, float]:
     return {name: objective for name, objective in found.items() if objective is not None}
 
 
+def _start_up(quantile: Literal["median", "p90"]) -> By:
+    """Return how long starts and their parts took, in seconds."""
+
+    def by_stage(target: Target) -> Mapping[str, float]:
+        start_up = target.latest.observation.start_up if target.latest else None
+        if start_up is None:
+            return {}
+        stages = ("warm", "cold", "node", "image", "load")
+        seen = {"all": start_up} | {stage: took for stage in stages if (took := getattr(start_up, stage))}
+        return {stage: getattr(took, quantile) for stage, took in seen.items()}
+
+    return by_stage
+
+
 LABELLED: Mapping[str, tuple[str, str, By]] = {
     "demand_replicas": (
         "Replicas that one demand signal asks for",
@@ -110,6 +129,8 @@ LABELLED: Mapping[str, tuple[str, str, By]] = {
     ),
     "latency_seconds": ("Latency at the policy's percentile", "latency", _latencies),
     "slo_seconds": ("Objective for a latency", "latency", _objectives),
+    "start_up_seconds": ("Median time of a start and of its parts", "stage", _start_up("median")),
+    "start_up_p90_seconds": ("90th percentile of the same", "stage", _start_up("p90")),
     "target_state": ("1 for the state that the target is in", "state", lambda target: {target.state.value: 1.0}),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scaler.cluster.model import Phase
+from scaler.policy.observation import StartUp
 from scaler.targets.record import PodRecord, Record
 from scaler.targets.target import Target, TargetState
 
@@ -35,8 +36,7 @@ def story(target: Target, record: Record) -> str:
     seen.extend(f"{name} p95 {latency.p95:.3g}s" for name, latency in load.latency.items())
     lines.append(f"  seen on {load.known} of {load.known + len(load.unknown)} ready pods: {', '.join(seen)}")
     if observation.start_up is not None:
-        start_up = observation.start_up
-        lines.append(f"  a start takes {start_up.median:.3g}s (median), {start_up.p90:.3g}s (p90)")
+        lines.append(f"  {_start_up(observation.start_up)}")
     lines.extend(f"    {_pod(pod, record.time)}" for pod in _telling_first(record.pods)[:_PODS_SHOWN])
     if len(record.pods) > _PODS_SHOWN:
         lines.append(f"    … and {len(record.pods) - _PODS_SHOWN} more pods")
@@ -54,6 +54,16 @@ def story(target: Target, record: Record) -> str:
             f"  last change {max(0.0, record.time - record.last_change_time):.0f}s before: {record.last_change}"
         )
     return "\n".join(lines)
+
+
+def _start_up(start_up: StartUp) -> str:
+    text = f"a start takes {start_up.median:.3g}s (median), {start_up.p90:.3g}s (p90)"
+    ways = (("on a node that is there", start_up.warm), ("with a new node", start_up.cold))
+    parts = (("node", start_up.node), ("images", start_up.image), ("loading", start_up.load))
+    if start_up.cold is not None:
+        text += "".join(f", {took.median:.3g}s {name}" for name, took in ways if took)
+    shown = ", ".join(f"{name} {took.median:.3g}s" for name, took in parts if took)
+    return f"{text}: {shown}" if shown else text
 
 
 def _pod(pod: PodRecord, now: float) -> str:

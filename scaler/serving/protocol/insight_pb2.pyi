@@ -208,6 +208,7 @@ class Replicas(_message.Message):
     MINIMUM_FIELD_NUMBER: _builtins.int
     MAXIMUM_FIELD_NUMBER: _builtins.int
     WARM_FIELD_NUMBER: _builtins.int
+    ROOM_FIELD_NUMBER: _builtins.int
     desired: _builtins.int
     requested: _builtins.int
     """`spec.replicas` and `status.replicas` of the scale target."""
@@ -221,6 +222,8 @@ class Replicas(_message.Message):
     maximum: _builtins.int
     warm: _builtins.int
     """For how many replicas beyond `desired` there should be room on nodes."""
+    room: _builtins.int
+    """Replicas for which room is kept on nodes that are there."""
     def __init__(
         self,
         *,
@@ -234,10 +237,11 @@ class Replicas(_message.Message):
         minimum: _builtins.int = ...,
         maximum: _builtins.int = ...,
         warm: _builtins.int = ...,
+        room: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current", b"current", "desired", b"desired", "maximum", b"maximum", "minimum", b"minimum", "ready", b"ready", "requested", b"requested", "starting", b"starting", "terminating", b"terminating", "unschedulable", b"unschedulable", "warm", b"warm"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current", b"current", "desired", b"desired", "maximum", b"maximum", "minimum", b"minimum", "ready", b"ready", "requested", b"requested", "room", b"room", "starting", b"starting", "terminating", b"terminating", "unschedulable", b"unschedulable", "warm", b"warm"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -389,7 +393,59 @@ Global___Latency: _TypeAlias = Latency  # noqa: Y015
 
 @_typing.final
 class StartUp(_message.Message):
-    """From "replica asked for" to "pod ready", measured, in seconds."""
+    """From "replica asked for" to "pod ready", measured on the last starts, in seconds. What was never seen is absent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEDIAN_FIELD_NUMBER: _builtins.int
+    P90_FIELD_NUMBER: _builtins.int
+    WARM_FIELD_NUMBER: _builtins.int
+    COLD_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
+    LOAD_FIELD_NUMBER: _builtins.int
+    LAST_COLD_FIELD_NUMBER: _builtins.int
+    median: _builtins.float
+    p90: _builtins.float
+    last_cold: _builtins.bool
+    """Whether one of the very last starts waited for a node."""
+    @_builtins.property
+    def warm(self) -> Global___Took:
+        """Of the starts that a node took at once, and of those that waited for a node."""
+
+    @_builtins.property
+    def cold(self) -> Global___Took: ...
+    @_builtins.property
+    def node(self) -> Global___Took:
+        """The parts: the wait for a node, where there was one; from there to running containers; the loading of the model."""
+
+    @_builtins.property
+    def image(self) -> Global___Took: ...
+    @_builtins.property
+    def load(self) -> Global___Took: ...
+    def __init__(
+        self,
+        *,
+        median: _builtins.float = ...,
+        p90: _builtins.float = ...,
+        warm: Global___Took | None = ...,
+        cold: Global___Took | None = ...,
+        node: Global___Took | None = ...,
+        image: Global___Took | None = ...,
+        load: Global___Took | None = ...,
+        last_cold: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cold", b"cold", "image", b"image", "load", b"load", "node", b"node", "warm", b"warm"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cold", b"cold", "image", b"image", "last_cold", b"last_cold", "load", b"load", "median", b"median", "node", b"node", "p90", b"p90", "warm", b"warm"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartUp: _TypeAlias = StartUp  # noqa: Y015
+
+@_typing.final
+class Took(_message.Message):
+    """Seconds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -409,7 +465,7 @@ class StartUp(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___StartUp: _TypeAlias = StartUp  # noqa: Y015
+Global___Took: _TypeAlias = Took  # noqa: Y015
 
 @_typing.final
 class Step(_message.Message):

@@ -99,6 +99,34 @@ def test_first_ready_time_survives_a_relapse() -> None:
     assert found.reason == "was ready and is no longer"
 
 
+def running(*started: str | None) -> dict[str, Any]:
+    """The status of containers, each running since a time or waiting."""
+    states = [{"running": {"startedAt": at}} if at else {"waiting": {"reason": "ContainerCreating"}} for at in started]
+    return {"containerStatuses": [{"state": state} for state in states]}
+
+
+@pytest.mark.parametrize(
+    ("item", "scheduled", "runs"),
+    [
+        (pod("p", WAITING_FOR_A_GPU), None, None),
+        (pod("p", SCHEDULED, NOT_READY), LATER, None),
+        (pod("p", SCHEDULED, NOT_READY, status=running(None)), LATER, None),
+        (pod("p", SCHEDULED, NOT_READY, status=running(LATER, None)), LATER, None),
+        (pod("p", SCHEDULED, NOT_READY, status=running(LATER, MUCH_LATER)), LATER, MUCH_LATER),
+    ],
+    ids=["pending", "scheduled", "images are pulled", "one of two runs", "all run"],
+)
+def test_parts_of_a_start_are_told_apart(item: dict[str, Any], scheduled: str | None, runs: str | None) -> None:
+    found = parsed(item)
+    assert (found.scheduled_at, found.running_at) == (unix(scheduled), unix(runs))
+
+
+def test_when_containers_first_ran_survives_their_restart() -> None:
+    before = pod("p", SCHEDULED, NOT_READY, status=running(LATER))
+    after = pod("p", SCHEDULED, NOT_READY, status=running(MUCH_LATER))
+    assert parsed(after, before).running_at == unix(LATER)
+
+
 def test_new_pod_of_an_old_name_was_never_ready() -> None:
     found = parsed(pod("p", SCHEDULED, NOT_READY, uid="another"), before=pod("p", SCHEDULED, READY))
     assert found.ready_at is None

@@ -38,11 +38,12 @@ def see(
     current: int | None = None,
     starting: int = 0,
     unschedulable: int = 0,
+    room: int = 0,
     unknown: int = 0,
     minimum: int = 0,
     maximum: int = 100,
     tolerance: float = 0.0,
-    start_up: float | None = None,
+    start_up: float | StartUp | None = None,
     utc: float = 0.0,
     **load: float | Mapping[str, Latency] | None,
 ) -> Observation:
@@ -61,10 +62,15 @@ def see(
             **load,  # type: ignore[arg-type]
         ),
         replicas=Replicas(
-            requested, requested if current is None else current, ready, starting, unschedulable=unschedulable
+            requested,
+            requested if current is None else current,
+            ready,
+            starting,
+            unschedulable=unschedulable,
+            room=room,
         ),
         limits=Limits(minimum, maximum, tolerance, tolerance),
-        start_up=None if start_up is None else StartUp(start_up, start_up * 1.5),
+        start_up=StartUp(start_up, start_up * 1.5) if isinstance(start_up, float | int) else start_up,
     )
 
 

@@ -165,6 +165,18 @@ async def test_start_up_is_measured_once_for_each_pod() -> None:
     assert (start_up.median, start_up.p90) == (90.0, 90.0)
 
 
+async def test_a_start_is_told_with_its_parts_and_both_of_its_kinds() -> None:
+    warm = pod("a", since=100.0, created=40.0, scheduled_at=40.0, running_at=45.0)
+    cold = pod("b", since=400.0, created=100.0, scheduled_at=300.0, running_at=320.0)
+    scene = Scene(pods=[warm, cold])
+    await scene.tick(target := scene.target())
+    assert target.latest is not None
+    assert (
+        "a start takes 300s (median), 300s (p90), 60s on a node that is there, 300s with a new node: "
+        "node 200s, images 20s, loading 80s"
+    ) in story(target, target.latest)
+
+
 async def test_a_tick_over_hundreds_of_pods_lets_others_run_in_between() -> None:
     names = [f"pod-{i}" for i in range(640)]
     scene = Scene(pods=[pod(name) for name in names], pages={name: page(running=1) for name in names})

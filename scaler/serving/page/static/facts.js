@@ -15,7 +15,7 @@ const FACTS = [
   [
     "Starting",
     (e) => number(e.replicas.starting),
-    (e) => (e.start_up ? `takes ${duration(e.start_up.median)}` : "no start seen"),
+    (e) => starts(e.start_up),
   ],
   [
     "Unknown",
@@ -35,6 +35,14 @@ const FACTS = [
   ["First token", (e) => duration(e.load.latency.ttft?.p95), () => "p95"],
   ["KEDA is told", (e) => number(e.emission.value, 6), (e) => `HPA arrives at ${e.emission.arrives_at}`],
 ];
+
+/** How long a start takes, and with a new node where one was ever waited for. */
+function starts(startUp) {
+  if (!startUp) return "no start seen";
+  if (!startUp.cold) return `takes ${duration(startUp.median)}`;
+  const withNode = `${duration(startUp.cold.median)} with a new node`;
+  return startUp.warm ? `takes ${duration(startUp.warm.median)}, ${withNode}` : `takes ${withNode}`;
+}
 
 /** The tiles; `show` fills them from an explanation. */
 export class Facts {
