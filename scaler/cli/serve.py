@@ -27,9 +27,12 @@ from scaler.cluster.endpoints import EndpointsError, FixedEndpoints, Network, pa
 from scaler.cluster.errors import ConfigurationError
 from scaler.cluster.events import EventRecorder
 from scaler.cluster.lease import Election
-from scaler.cluster.model import Discovery, DiscoveryError, Workload
+from scaler.cluster.model import Discovery, DiscoveryError, ScaledObject, Workload
 from scaler.cluster.ray.bridge import RayBridge
 from scaler.cluster.scaled_objects import OwnAddresses
+from scaler.cluster.warm.keeper import WarmKeeper
+from scaler.cluster.warm.objects import Placeholders
+from scaler.cluster.warm.ways import Way
 from scaler.serving.address import Address
 from scaler.serving.announcements import Announcer
 from scaler.serving.direct import DirectDelivery
@@ -37,6 +40,7 @@ from scaler.serving.host import STANDBY, Host, Ports, calm_collector
 from scaler.serving.pod_loads import pod_loads
 from scaler.serving.silence import Silence
 from scaler.serving.tls import TlsError, TlsFiles
+from scaler.serving.warmth import SHADOW, WITHOUT, Warmth, warm_wishes
 from scaler.sources.access import Access, tls_context
 from scaler.sources.gpu import GpuUtilization
 from scaler.sources.pods import PodSource
@@ -79,6 +83,9 @@ class Plan:
     shadow: bool
     ray: bool
     ray_token_file: Path | None
+    warm: Way | None
+    """None: no room is made, whatever triggers ask for."""
+    placeholders: Placeholders
 
 
 def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: str | None = None) -> Any:
@@ -144,6 +151,20 @@ def serve(
         Path | None,
         _option("Cluster", "--ray-token-file", "Token that Ray's dashboards ask for; may change.", file=True),
     ] = None,
+    warm: Annotated[
+        Way | None,
+        _option(
+            "Cluster",
+            "--warm",
+            "Keep room on nodes as triggers ask (warmReplicas): by CapacityBuffers, by placeholder pods, or `auto`.",
+        ),
+    ] = None,
+    warm_priority_class: Annotated[
+        str, _option("Cluster", "--warm-priority-class", "The PriorityClass of placeholder pods.", metavar="NAME")
+    ] = "vllm-scaler-warm",
+    warm_image: Annotated[
+        str, _option("Cluster", "--warm-image", "Their image, which does nothing.", metavar="IMAGE")
+    ] = "registry.k8s.io/pause:3.10",
     allow_endpoints: Annotated[
         str,
         _option(
@@ -231,6 +252,8 @@ def serve(
             shadow=shadow,
             ray=ray,
             ray_token_file=ray_token_file,
+            warm=warm,
+            placeholders=Placeholders(warm_priority_class, warm_image),
         )
         calm_collector()
         uvloop.run(_run(plan))
@@ -292,9 +315,11 @@ async def _run_in_cluster(
     announcer = Announcer(targets, events, leads)
     silence = Silence(targets, leads)
 
+    listeners: list[Callable[[list[ScaledObject]], None]] = [targets.show, announcer.show, silence.show]
+
     def show() -> None:
-        for listener in (targets, announcer, silence):
-            listener.show(discovery.scaled_objects())
+        for listener in listeners:
+            listener(discovery.scaled_objects())
 
     ours = OwnAddresses(plan.addresses or (f"vllm-scaler.{client.namespace}",))
     discovery = KubernetesDiscovery(client, ours, namespaces=plan.namespaces, on_change=show)
@@ -302,8 +327,16 @@ async def _run_in_cluster(
     targets.world.observers.append(announcer.note)
     if not plan.shadow:
         targets.world.observers.append(DirectDelivery(discovery.patch_scale, leads).note)
+    keeper = None
+    if plan.warm and not plan.shadow:
+        wishes = warm_wishes(targets)
+        keeper = WarmKeeper(client, discovery, events, wishes, leads, plan.warm, plan.placeholders, plan.namespaces)
+        listeners.append(keeper.show)
+    targets.world.observers.append(Warmth(keeper, SHADOW if plan.shadow else WITHOUT).note)
     host = await stack.enter_async_context(Host(targets, plan.ports))
     tasks = [_started(stack, part.run()) for part in (discovery, events, silence)]
+    if keeper:
+        tasks.append(_started(stack, keeper.run()))
     if plan.ray:
         bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces, plan.ray_token_file)
         tasks.append(_started(stack, bridge.run()))

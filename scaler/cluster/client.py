@@ -1,4 +1,4 @@
-"""The Kubernetes API as JSON: get, list, watch, create, replace, patch; each failure is one clear line.
+"""The Kubernetes API as JSON: get, list, watch, create, replace, patch, apply, delete; each failure is one clear line.
 
 The JSON is read as it comes: model objects would make thousands of pods dear.
 """
@@ -17,13 +17,14 @@ import orjson
 import structlog
 
 from scaler.cluster.connection import Call, Connection
-from scaler.cluster.errors import ApiError, ConfigurationError, Subject, WatchSilent, one_line, refusal
+from scaler.cluster.errors import NOT_FOUND, ApiError, ConfigurationError, Subject, WatchSilent, one_line, refusal
 from scaler.cluster.resources import Resource
 
 log = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
 
+_MANAGER = "vllm-scaler"
 _REQUEST_TIMEOUT_S = 10.0
 _LIST_TIMEOUT_S = 60.0
 _SILENCE_S = 10.0
@@ -90,6 +91,25 @@ class ApiClient:
     async def replace(self, resource: Resource, namespace: str, name: str, body: Json) -> Json:
         """Put `body` in an object's place; status 409 says that its resourceVersion is not the newest."""
         return await self._ask("PUT", Subject("update", resource, namespace, name), body=body)
+
+    async def apply(self, resource: Resource, body: Json) -> Json:
+        """Have an object be as `body` says, made or changed (server-side apply), and return it as stored.
+
+        Status 409 says that somebody else has set one of its fields otherwise.
+        """
+        metadata = body["metadata"]
+        subject = Subject("patch", resource, metadata["namespace"], metadata["name"])
+        parameters = {"fieldManager": _MANAGER, "force": "false"}
+        content_type = "application/apply-patch+yaml"  # JSON is YAML
+        return await self._ask("PATCH", subject, parameters=parameters, body=body, content_type=content_type)
+
+    async def delete(self, resource: Resource, namespace: str, name: str) -> None:
+        """Delete an object; one that is not there is deleted already."""
+        try:
+            await self._ask("DELETE", Subject("delete", resource, namespace, name))
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
 
     async def patch(self, resource: Resource, namespace: str, name: str, body: Json, subresource: str = "") -> Json:
         """Merge `body` into an object (JSON merge patch) and return the result."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -45,7 +45,7 @@ class Subject:
     """What is asked of which resource: for the path of a request and for the words of its error."""
 
     verb: str
-    """As RBAC calls it: get, list, watch, create, update, patch."""
+    """As RBAC calls it: get, list, watch, create, update, patch, delete."""
     resource: Resource
     namespace: str = ""
     name: str = ""
@@ -68,6 +68,8 @@ def refusal(subject: Subject | str, status: int, body: bytes, headers: Mapping[s
     if status == 403 and isinstance(subject, Subject):
         user = match[1] if (match := re.search(r'User "([^"]+)"', message)) else "this user"
         role = "Role or ClusterRole" if subject.namespace else "ClusterRole"
+        if match := re.search(r"cannot (\w+) resource", message):  # applying what is not there is creating it
+            subject = replace(subject, verb=match[1])
         rule = subject.resource.rule(subject.verb, subject.subresource)
         return ApiError(f"{user} may not {subject}: a {role} with the rule {rule} is missing", status)
     retry_after = headers.get("Retry-After", "")

@@ -40,6 +40,7 @@ def split_api_version(api_version: str) -> tuple[str, str]:
 
 
 PODS = Resource("", "v1", "pods")
+POD_TEMPLATES = Resource("", "v1", "podtemplates")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets")
 REPLICA_SETS = Resource("apps", "v1", "replicasets")
@@ -47,6 +48,7 @@ HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 EVENTS = Resource("events.k8s.io", "v1", "events")
+CAPACITY_BUFFERS = Resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers")
 RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters")
 RAY_SERVICES = Resource("ray.io", "v1", "rayservices")
 RAY_WORKER_GROUPS = Resource("vllm-scaler.dev", "v1alpha1", "rayworkergroups")

@@ -109,6 +109,8 @@ class Target:
         self.history = History()
         self.unasked = ""
         """What is wrong while KEDA does not ask; empty while it does."""
+        self.without_room = ""
+        """Why nodes may have no room for the replicas to come that it wants room for; empty while all is well."""
         self.asking = Asking(world.clock)
         self._world = world
         self._discovery = discovery or world.discovery
@@ -276,7 +278,7 @@ class Target:
     def warnings(self) -> tuple[str, ...]:
         """Things to know, one line each."""
         workload = self.latest.warnings if self.latest else ()
-        return (*filter(None, (self.invalid, self.unasked)), *workload)
+        return (*filter(None, (self.invalid, self.unasked, self.without_room)), *workload)
 
     @property
     def active(self) -> bool:

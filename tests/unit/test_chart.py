@@ -27,6 +27,7 @@ extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkers
 delivery: {direct: true}
 policies: {chat: {policy: adaptive, headroom: 10%, maxNumSeqs: 64, startingCredit: false}}
 shadow: true
+warm: {enabled: true, by: placeholders, image: mirror/pause:3, priorityClass: {name: low, value: -9}}
 sources:
   prometheusURL: http://prometheus.monitoring.svc:9090
   dcgmURL: http://{host_ip}:9400/metrics
@@ -56,6 +57,8 @@ VALUES = {
     "plain TLS": "tls: {secretName: scaler-tls}",
     "recording to memory": "recording: {enabled: true}",
     "KubeRay": "ray: {enabled: true, token: {secretName: ray-token}}",
+    "warm": "warm: {enabled: true}",
+    "warm by buffers": "warm: {enabled: true, by: buffer}",
     "foreign account": "serviceAccount: {create: false, name: given}",
     "closed": "networkPolicy: {monitoringNamespace: '', egress: {enabled: true}}",
 }
@@ -130,6 +133,9 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--log-format=json",
         "--log-level=debug",
         "--namespaces=serving,batch",
+        "--warm=placeholders",
+        "--warm-priority-class=low",
+        "--warm-image=mirror/pause:3",
         "--leader-elect",
         "--lease-name=vllm-scaler",
         "--tls-cert=/etc/vllm-scaler/tls/tls.crt",
@@ -252,11 +258,41 @@ def test_kuberays_groups_bring_rights_and_a_resource_that_outlives_the_release()
     assert rules(elsewhere) == rules(values)
 
 
+def test_room_on_nodes_brings_the_rights_of_its_way_alone() -> None:
+    look = {("apps", "statefulsets", ("get",))}
+    buffers = {
+        ("", "podtemplates", ("list", "create", "patch", "delete")),
+        ("autoscaling.x-k8s.io", "capacitybuffers", ("create", "patch", "delete")),
+    }
+    placeholders = {("apps", "deployments", ("get", "create", "patch", "delete"))}
+    for by, expected in {
+        "buffer": look | buffers | {("apps", "deployments", ("get",))},
+        "placeholders": look | placeholders,
+        "auto": look | buffers | placeholders,
+    }.items():
+        values = f"warm: {{enabled: true, by: {by}}}"
+        assert set(rules(values)) - set(rules()) == expected
+        assert f"--warm={by}" in pod(values)["containers"][0]["args"]
+        assert ("PriorityClass" in {document["kind"] for document in rendered(values)}) == (by != "buffer")
+
+
+def test_placeholders_give_way_to_every_pod_and_to_none_of_themselves() -> None:
+    made = only("PriorityClass", "warm: {enabled: true}")
+    assert f"--warm-priority-class={made['metadata']['name']}" in pod("warm: {enabled: true}")["containers"][0]["args"]
+    assert made["value"] < 0
+    assert made["preemptionPolicy"] == "Never"
+    assert "globalDefault" not in made
+    given = "warm: {enabled: true, priorityClass: {create: false, name: given}}"
+    assert "PriorityClass" not in {document["kind"] for document in rendered(given)}
+    assert "--warm-priority-class=given" in pod(given)["containers"][0]["args"]
+
+
 def test_there_are_no_wildcards_and_no_secrets_in_the_roles(values: str) -> None:
     for group, resource, verbs in rules(values):
         assert "*" not in (group, resource, *verbs)
         assert resource not in ("secrets", "configmaps", "pods/exec")
-        assert set(verbs) <= {"get", "list", "watch", "create", "update", "patch"}
+        assert set(verbs) <= {"get", "list", "watch", "create", "update", "patch", "delete"}
+        assert "delete" not in verbs or resource in ("deployments", "podtemplates", "capacitybuffers")
 
 
 def test_with_namespaces_named_nothing_is_cluster_wide() -> None:

@@ -24,6 +24,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.serviceAccount.name | default (ternary (include "vllm-scaler.fullname" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
 
+{{- define "vllm-scaler.warmPriorityClass" -}}
+{{- .Values.warm.priorityClass.name | default (printf "%s-warm" (include "vllm-scaler.fullname" . | trunc 58 | trimSuffix "-")) -}}
+{{- end -}}
+
 {{- define "vllm-scaler.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
@@ -72,6 +76,35 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [ray.io]
   resources: [rayclusters, rayservices]
   verbs: [list, watch, patch]
+{{- end }}
+{{- if .Values.warm.enabled }}
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [get{{ if ne .Values.warm.by "buffer" }}, create, patch, delete{{ end }}]
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [get]
+{{- range .Values.extraScaleTargets }}
+- apiGroups: [{{ .apiGroup | quote }}]
+  resources: [{{ .resource }}]
+  verbs: [get]
+{{- end }}
+{{- if .Values.ray.enabled }}
+- apiGroups: [vllm-scaler.dev]
+  resources: [rayworkergroups]
+  verbs: [get]
+- apiGroups: [ray.io]
+  resources: [rayclusters, rayservices]
+  verbs: [get]
+{{- end }}
+{{- if ne .Values.warm.by "placeholders" }}
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [list, create, patch, delete]
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacitybuffers]
+  verbs: [create, patch, delete]
+{{- end }}
 {{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]

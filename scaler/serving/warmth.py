@@ -1,0 +1,52 @@
+"""Between decisions and the room on nodes: what targets want of it, and what is wrong with what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from scaler.cluster.model import Workload
+from scaler.policy.parsing import Amount
+from scaler.targets import Outcomes, Record, Target, Targets
+
+NOBODY = "warmReplicas: no room on nodes is made, for this server was started {}"
+WITHOUT = "without --warm (in the chart: warm.enabled)"
+SHADOW = "with --shadow"
+_NONE = Amount(0)
+
+
+class Keeper(Protocol):
+    """Who makes the room."""
+
+    def trouble(self, namespace: str, name: str) -> str:
+        """Why there is none for a ScaledObject's replicas, or may be none; empty where all is well."""
+        ...
+
+
+def warm_wishes(targets: Targets) -> Callable[[], Mapping[tuple[str, str], int]]:
+    """Return what gives the room that is wanted, by ScaledObject: the most that one of its triggers wants."""
+
+    def wishes() -> Mapping[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for target in targets:
+            if target.latest is not None:
+                key = target.namespace, target.name
+                found[key] = max(found.get(key, 0), target.latest.decision.warm)
+        return found
+
+    return wishes
+
+
+class Warmth:
+    """Puts a warning on every target that wants room and may not have it. Without a keeper, `why_not` is the reason."""
+
+    def __init__(self, keeper: Keeper | None, why_not: str = "") -> None:
+        self._keeper = keeper
+        self._why_not = why_not
+
+    def note(self, target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG002
+        """Look after a tick; an observer of the targets' world."""
+        if self._keeper is not None:
+            target.without_room = self._keeper.trouble(target.namespace, target.name) if record.decision.warm else ""
+        elif target.settings.warm_replicas != _NONE:
+            target.without_room = NOBODY.format(self._why_not)
