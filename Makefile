@@ -7,7 +7,7 @@ ARGS   ?=
 # The oldest generator that the package supports: what it writes loads under every newer protobuf and grpcio.
 PROTO_TOOLS := grpcio-tools==1.80.0 mypy-protobuf==5.1.0
 
-.PHONY: help setup demo demo-cluster test lint bench backtest proto toolchain clean
+.PHONY: help setup demo demo-cluster test lint bench backtest docs proto toolchain clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -17,7 +17,7 @@ setup: $(VENV)/.ready  ## make .venv with everything that tests and demo need
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; say PYTHON=python3.12 or so")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
 
 demo: setup  ## the whole loop on a simulated fleet; ARGS="--preset pulse --speed 20 …"
@@ -40,6 +40,11 @@ bench: setup  ## the speed tables of benchmarks/RESULTS.md; ARGS=spike or ARGS=m
 
 backtest: setup  ## policies and rivals on recorded and made-up traffic: the tables of docs/benchmarks.md; ARGS=--help
 	@$(BIN)/python -m benchmarks.policies $(ARGS)
+
+docs: setup  ## the site of docs/ in English and Chinese, in build/site
+	$(BIN)/python -m docs.tools.reference
+	$(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 proto:  ## regenerate scaler/serving/protocol from proto/
 	$(PYTHON) -m venv build/proto
