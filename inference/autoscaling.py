@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from inference.replica_load import combined, is_report
 from inference.starts import Starts
-from scaler.policy import Decision, Limits, Load, Observation, PolicySettings, Replicas, State, decide
+from scaler.policy import Decision, Limits, Load, Observation, PolicySettings, Replicas, SettingsError, State, decide
 from scaler.policy.parsing import parse
 from scaler.policy.presets import with_policy
 
@@ -71,15 +71,24 @@ class Context(Protocol):
         ...
 
 
-class Policy:
-    """The policy of one deployment. Its arguments are a trigger's metadata: strings, or numbers as YAML has them.
+def settings(metadata: Mapping[str, Any]) -> PolicySettings:
+    """Read a trigger's metadata: strings, or numbers as YAML has them. Raises SettingsError with every problem."""
+    return parse(PolicySettings, with_policy({key: str(value) for key, value in metadata.items()}))
 
-    Raises SettingsError with every problem at once.
+
+class Policy:
+    """The policy of one deployment; its arguments are a trigger's metadata.
+
+    It never raises. Serve would try again ten times a second; and an error at its making would stop Serve's controller
+    for all applications. What is wrong is in the controller's log, and the count stays as it is.
     """
 
     def __init__(self, **metadata: Any) -> None:
-        values = {key: str(value) for key, value in metadata.items()}
-        self.settings = parse(PolicySettings, with_policy(values))
+        self.settings: PolicySettings | None = None
+        try:
+            self.settings = settings(metadata)
+        except SettingsError as error:
+            log.error("the autoscaling policy decides nothing, its policy_kwargs are wrong: %s", error)
         self.decision: Decision | None = None
         """The last one, with the steps that led to it."""
         self._state: State | None = None
@@ -89,24 +98,26 @@ class Policy:
         self._is_new = True
 
     def __call__(self, context: Context) -> tuple[int, dict[str, Any]]:
-        """Return how many replicas there should be. It never raises: Serve would try again ten times a second."""
+        """Return how many replicas there should be, and nothing for Serve to keep."""
+        if self.settings is None:
+            return context.target_num_replicas, {}
         if self._is_new:
             self._is_new = False
             _warn_of_what_serve_adds(context)
         try:
-            return self._desired(context), {}
+            return self._desired(self.settings, context), {}
         except Exception as error:
             before, self._failure = self._failure, f"{type(error).__name__}: {error}"
             if self._failure != before:
                 log.exception("no decision for %s: the count stays", _name(context))
             return context.target_num_replicas, {}
 
-    def _desired(self, context: Context) -> int:
+    def _desired(self, settings: PolicySettings, context: Context) -> int:
         now = context.current_time or 0.0
         self._starts.see(context.target_num_replicas, context.current_num_replicas, now)
-        if self.decision is None or not 0 <= now - self._decided_at < self.settings.metrics_interval_s:
+        if self.decision is None or not 0 <= now - self._decided_at < settings.metrics_interval_s:
             before = context.target_num_replicas if self.decision is None else self.decision.desired
-            self._state, self.decision = decide(self.settings, self._state, self.observe(context))
+            self._state, self.decision = decide(settings, self._state, self.observe(context))
             self._decided_at = now
             if self.decision.desired != before:
                 change = (_name(context), before, self.decision.desired, self.decision.reason)

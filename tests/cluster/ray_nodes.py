@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
 from collections.abc import Collection
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-
-from tests.cluster import ray_installation
-from tests.cluster.programs import Program
+from tests.cluster.ray_node import RayNode, Serve
 from tests.cluster.ray_stage import RayStage
 
-APP = Path(__file__).with_name("ray_app")
 APPLICATION, DEPLOYMENT = "llm", "Engine"
-_MEMORY = 80_000_000
-_START_S = 60.0
-_STARTED = "Ray runtime started."
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_memory_monitor_refresh_ms": "0",  # else it kills where the machine is full of other things
-    "PYTHONPATH": str(APP),
-}
 
 
 class RayNodes:
@@ -35,21 +20,18 @@ class RayNodes:
         self._stage = stage
         self._name = name
         self._dashboard = dashboard
-        self._ray = ray_installation.python().with_name("ray")
         self._gcs, self._client, self._http = (stage.cluster.reserve_port("ray") for _ in range(3))
-        self._workers: dict[str, Program] = {}
-        self._head: Program | None = None
+        self._workers: dict[str, RayNode] = {}
+        self._head: RayNode | None = None
         self._folder = tempfile.TemporaryDirectory(
             prefix="rt", dir="/tmp", ignore_cleanup_errors=True
         )  # sockets need a short path
         self._address = ""
-        self._began: dict[str, float] = {}
-        """When each node was started (monotonic)."""
 
     def __enter__(self) -> Self:
         head = self._stage.wait_for("the head's pod", lambda: self._pods("head"))
         ((name, self._address),) = head.items()
-        self._head = self._start(
+        node = self._head = self._start(
             name,
             "--head",
             f"--node-ip-address={self._address}",
@@ -60,84 +42,69 @@ class RayNodes:
             f"--temp-dir={self._folder.name}",
             "--num-cpus=0",
         )
-        head_program = self._head
-        self._stage.wait_for("Ray's dashboard", lambda: self._revive(head_program) or self._answers())
+        self._stage.wait_for("Ray's dashboard", lambda: node.revive() or self._serve.answers())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for program in (*self._workers.values(), self._head):
-            if program is not None:
-                program.stop()
-                self._stage.cluster.programs.pop(program.name, None)
+        for node in (*self._workers.values(), self._head):
+            if node is not None:
+                node.program.stop()
+                self._stage.cluster.programs.pop(node.program.name, None)
         self._folder.cleanup()
 
     def follow(self) -> int:
         """Let every worker's pod be a node, and none else. Returns how many there are."""
         pods = self._pods("worker")
         for name in self._workers.keys() - pods.keys():
-            self._workers.pop(name).stop()
+            self._workers.pop(name).program.stop()
             self._stage.cluster.programs.pop(name)
         for name in pods.keys() - self._workers.keys():
             head = f"{self._address}:{self._gcs}"
             self._workers[name] = self._start(
                 name, f"--address={head}", f"--node-ip-address={pods[name]}", "--num-cpus=1"
             )
-        for program in self._workers.values():
-            self._revive(program)
+        for node in self._workers.values():
+            node.revive()
         return len(self._workers)
 
     def deploy(self, **changes: Any) -> None:
         """Put the application there, its one deployment changed so."""
-        application = {
-            "name": APPLICATION,
-            "import_path": "engine:app",
-            "external_scaler_enabled": True,
-            "deployments": [{"name": DEPLOYMENT, "num_replicas": 1, **changes}],
-        }
-        config = {"http_options": {"host": "127.0.0.1", "port": self._http}, "applications": [application]}
-        self._ask("PUT", config).raise_for_status()
-
-    def deployment(self) -> dict[str, Any]:
-        """What Serve says about the deployment; empty while it is not there."""
-        applications = self._ask("GET").raise_for_status().json()["applications"]
-        found: dict[str, Any] = applications.get(APPLICATION, {}).get("deployments", {}).get(DEPLOYMENT, {})
-        return found
+        self._serve.deploy(
+            {
+                "name": APPLICATION,
+                "import_path": "engine:app",
+                "external_scaler_enabled": True,
+                "deployments": [{"name": DEPLOYMENT, "num_replicas": 1, **changes}],
+            }
+        )
 
     def target(self) -> int | None:
         """How many replicas Serve is to have."""
-        target: int | None = self.deployment().get("target_num_replicas")
+        target: int | None = self._deployment().get("target_num_replicas")
         return target
 
     def limit(self) -> int | None:
         """The deployment's max_ongoing_requests."""
-        limit: int | None = self.deployment().get("deployment_config", {}).get("max_ongoing_requests")
+        limit: int | None = self._deployment().get("deployment_config", {}).get("max_ongoing_requests")
         return limit
 
     @property
     def url(self) -> str:
         """Where the application is served."""
-        return f"http://127.0.0.1:{self._http}/"
+        return self._serve.url
 
-    def _start(self, pod: str, *options: str) -> Program:
-        always = ("--block", "--disable-usage-stats", f"--object-store-memory={_MEMORY}")
+    @property
+    def _serve(self) -> Serve:
+        return Serve(f"{self._address}:{self._dashboard}", self._http)
+
+    def _deployment(self) -> dict[str, Any]:
+        return self._serve.deployment(APPLICATION, DEPLOYMENT)
+
+    def _start(self, pod: str, *options: str) -> RayNode:
         # KubeRay sets the pod's name so.
-        settings = {**_SETTINGS, "RAY_CLOUD_INSTANCE_ID": pod, "PATH": f"{self._ray.parent}:{os.environ['PATH']}"}
-        # Ray gives a new node 15 s to start its agent, so on a busy machine it goes first, where that is allowed.
-        return self._stage.cluster.run(pod, ["nice", "-n", "-10", self._ray, "start", *always, *options], settings)
-
-    def _revive(self, program: Program) -> None:
-        """Start a node anew that has ended, as a kubelet would, or that did not come up.
-
-        On a busy machine a part of Ray may give up after 15 s, and another wait for it for ever.
-        """
-        now = time.monotonic()
-        late = now - self._began.setdefault(program.name, now) > _START_S
-        if program.pid is None or (late and _STARTED not in program.log.read_text(errors="replace")):
-            program.stop()
-            program.start()
-            self._began[program.name] = now
+        return RayNode(self._stage.cluster.run, pod, *options, RAY_CLOUD_INSTANCE_ID=pod)
 
     def _pods(self, kind: str) -> dict[str, str]:
         """Name → address of the pods of that kind that stay and have one."""
@@ -149,13 +116,3 @@ class RayNodes:
             for pod in found
             if "deletionTimestamp" not in pod["metadata"] and pod["status"].get("podIP")
         }
-
-    def _ask(self, method: str, body: Any = None) -> httpx.Response:
-        url = f"http://{self._address}:{self._dashboard}/api/serve/applications/"
-        return httpx.request(method, url, json=body, timeout=60.0, trust_env=False)
-
-    def _answers(self) -> bool:
-        try:
-            return self._ask("GET").status_code < 500
-        except httpx.TransportError:
-            return False

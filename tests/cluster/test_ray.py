@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -278,12 +279,17 @@ async def test_a_real_serve_deployment_is_scaled_with_its_workers_and_loses_no_r
         ray.wait_for("two replicas of the new kind", lambda: nodes.limit() == 2 and served(2))
 
         pods = ray.workers("llama")
-        query = {"seconds": "10", "mark": str(tmp_path)}
+        marks, end, began = tmp_path / "marks", tmp_path / "end", time.monotonic()
+        marks.mkdir()
+        query = {"mark": str(marks), "until": str(end)}
         async with httpx.AsyncClient(timeout=60.0, trust_env=False) as client:
             requests = [asyncio.create_task(client.get(nodes.url, params=query)) for _ in range(4)]
-            await until(lambda: len(list(tmp_path.iterdir())) == 4, "four requests at work")
+            await until(lambda: len(list(marks.iterdir())) == 4, "four requests at work")
             await asyncio.to_thread(ray.scale, "llama", 1)
+            await asyncio.to_thread(ray.wait_for, "the target", lambda: nodes.target() == 1)
+            await until(lambda: time.monotonic() - began > 10, "10 s")
+            end.touch()
             await asyncio.to_thread(ray.wait_for, "one replica", lambda: served(1))
             answers = await asyncio.gather(*requests)
         assert [answer.status_code for answer in answers] == [200] * 4
-        assert sorted(answer.text for answer in answers) == sorted(pods * 2)  # one of which has gone
+        assert sorted(answer.json()["pod"] for answer in answers) == sorted(pods * 2)  # one of which has gone
