@@ -27,7 +27,7 @@ from functools import partial
 
 from benchmarks import Row
 from benchmarks.cluster._counts import Counts
-from benchmarks.cluster._prometheus import Prometheus
+from benchmarks.cluster._prometheus import prometheus_of
 from inference.simulated import TIME_BOUND
 from tests.cluster.control_plane import Manifest
 from tests.cluster.fleet import ClusterFleet
@@ -71,7 +71,7 @@ def rows() -> Iterator[Row]:
         scaler = release.run()
         cluster.wait_for("a ready scaler", scaler.is_ready)
         namespace = cluster.create_namespace("bench")
-        prometheus = Prometheus(cluster, namespace, f"app={KEDA}")
+        prometheus = prometheus_of(cluster, namespace, f"app={KEDA}")
         triggers = {
             KEDA: _query(prometheus.address, namespace),
             HPA: _ours(scaler.grpc, delivery="hpa"),

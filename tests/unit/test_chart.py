@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -33,12 +34,15 @@ sources:
   dcgmURL: http://{host_ip}:9400/metrics
   bearerToken: {secretName: page-token}
   ca: {configMapName: page-ca}
+  serverName: pages.serving.svc
 page: {token: {secretName: look}}
 tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
 recording: {enabled: true, claimName: recordings}
 logLevel: debug
 networkPolicy: {egress: {enabled: true, extra: [{ports: [{port: 9090}]}]}}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
+prometheusRule: {enabled: true, labels: {release: prometheus}, runbookURL: 'https://git.example.org/main/'}
+dashboards: {enabled: true, annotations: {grafana_folder: Serving}}
 imagePullSecrets: [{name: registry}]
 priorityClassName: system-cluster-critical
 podLabels: {team: serving}
@@ -76,8 +80,13 @@ def rendered(values: str = "{}") -> tuple[dict[str, Any], ...]:
     return tuple(document for document in yaml.safe_load_all(result.stdout) if document)
 
 
-def only(kind: str, values: str = "{}") -> dict[str, Any]:
-    (found,) = [document for document in rendered(values) if document["kind"] == kind]
+def only(kind: str, values: str = "{}", name: str = "") -> dict[str, Any]:
+    """The one document of a kind whose name ends in `name`."""
+    (found,) = [
+        document
+        for document in rendered(values)
+        if document["kind"] == kind and document["metadata"]["name"].endswith(name)
+    ]
     return found
 
 
@@ -146,6 +155,7 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--bearer-token-file=/etc/vllm-scaler/bearer-token/token",
         "--page-token-file=/etc/vllm-scaler/page-token/token",
         "--ca-file=/etc/vllm-scaler/ca/ca.crt",
+        "--server-name=pages.serving.svc",
         "--policies=/etc/vllm-scaler/policies/policies.yaml",
         "--shadow",
         "--record=/var/lib/vllm-scaler/$(POD_NAME).jsonl",
@@ -365,7 +375,7 @@ def test_egress_can_be_narrowed_to_metrics_pages_api_server_and_names() -> None:
 
 def test_policies_arrive_as_the_server_reads_them(tmp_path: Path) -> None:
     file = tmp_path / "policies.yaml"
-    file.write_text(only("ConfigMap", EVERYTHING)["data"]["policies.yaml"])
+    file.write_text(only("ConfigMap", EVERYTHING, "-policies")["data"]["policies.yaml"])
     assert policies.load(file) == {
         "chat": {"policy": "adaptive", "headroom": "10%", "maxNumSeqs": "64", "startingCredit": "false"}
     }
@@ -419,6 +429,8 @@ def test_a_roll_out_with_a_standby_does_not_wait_for_a_second_ready_pod() -> Non
         ("logLevel: loud", "logLevel"),
         ("ray: true", "ray"),
         ("sources: {prometheusURL: prometheus:9090}", "prometheusURL"),
+        ("prometheusRule: {runbookURL: docs}", "runbookURL"),
+        ("dashboards: true", "dashboards"),
         ("networkPolicy: {kedaNamespace: ''}", "kedaNamespace"),
         ("replicaCount: 2", "needs leaderElection.enabled"),
         ("{leaderElection: {enabled: true}, podDisruptionBudget: {enabled: true}}", "would block every drain"),
@@ -429,6 +441,27 @@ def test_wrong_values_are_refused_by_name(values: str, told: str) -> None:
     result = helm("template", "vllm-scaler", str(CHART), values=values)
     assert result.returncode != 0
     assert told in result.stderr
+
+
+def test_alerts_and_dashboard_come_as_they_are_with_the_runbooks_where_they_can_be_read() -> None:
+    rule = only("PrometheusRule", EVERYTHING)
+    alerts = yaml.safe_load((CHART / "dashboards" / "alerts.yaml").read_text())
+    for each in alerts["groups"][0]["rules"]:
+        each["annotations"]["runbook_url"] = "https://git.example.org/main/" + each["annotations"]["runbook_url"]
+    assert rule["spec"] == alerts
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    board = only("ConfigMap", EVERYTHING, "-dashboard")
+    assert json.loads(board["data"]["vllm-scaler.json"]) == json.loads(
+        (CHART / "dashboards" / "dashboard.json").read_text()
+    )
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert board["metadata"]["annotations"] == {"grafana_folder": "Serving"}
+
+
+def test_prometheus_keeps_the_models_namespace() -> None:
+    (endpoint,) = only("ServiceMonitor", EVERYTHING)["spec"]["endpoints"]
+    assert endpoint["honorLabels"] is True
+    assert endpoint["port"] in {port["name"] for port in only("Service")["spec"]["ports"]}
 
 
 def test_notes_say_what_comes_next() -> None:
