@@ -46,7 +46,14 @@ def replay(ticks: Sequence[Tick], settings: PolicySettings, start_up_s: float | 
             time=tick.time,
             load=meter.measure(tick.time, tick.pods),
             replicas=Replicas(
-                tick.requested, tick.current, tick.ready, tick.starting, tick.terminating, tick.unschedulable
+                tick.requested,
+                tick.current,
+                tick.ready,
+                tick.starting,
+                tick.terminating,
+                tick.unschedulable,
+                unschedulable_s=tick.unschedulable_s,
+                lacks=tick.lacks,
             ),
             limits=Limits(tick.minimum, tick.maximum, 0.0, 0.0),
             start_up=start_up,

@@ -443,6 +443,8 @@ def recording(recorder: Recorder) -> Observer:
                 minimum=limits.minimum,
                 maximum=limits.maximum,
                 pods=outcomes,
+                unschedulable_s=replicas.unschedulable_s,
+                lacks=replicas.lacks,
             )
         )
 

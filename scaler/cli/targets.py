@@ -61,8 +61,14 @@ def _table(found: list[pb.TargetSummary], now: float) -> Table:
 
 
 def _state(target: pb.TargetSummary) -> str:
-    colour = {pb.ACTIVE: "green", pb.STALE: "red", pb.INVALID: "red", pb.WAITING: "yellow"}.get(target.state, "dim")
-    return f"[{colour}]{pb.State.Name(target.state).lower()}[/]"
+    colour = {
+        pb.ACTIVE: "green",
+        pb.STALE: "red",
+        pb.INVALID: "red",
+        pb.WAITING: "yellow",
+        pb.CAPACITY_BLOCKED: "yellow",
+    }.get(target.state, "dim")
+    return f"[{colour}]{pb.State.Name(target.state).lower().replace('_', '-')}[/]"
 
 
 def _counts(target: pb.TargetSummary) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
         time=observation.time,
         desired=desired,
         reason=_reason(draft, desired),
+        blocked=draft.blocked,
         warm=warm(draft, desired),
         active=_active(draft),
         at_once=draft.burst and settings.delivery == "direct" and desired > base,

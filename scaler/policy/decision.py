@@ -45,5 +45,7 @@ class Decision:
     """Replicas that each signal asked for."""
     steps: tuple[Step, ...]
     emission: Emission
+    blocked: str = ""
+    """Why more replicas would find no node, empty where they would: the target is capacity-blocked."""
     warm: int = 0
     """For how many replicas beyond `desired` there should be room on nodes."""

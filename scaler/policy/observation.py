@@ -70,6 +70,10 @@ class Replicas:
     terminating: int = 0
     unschedulable: int = 0
     """Pods that no node takes; not counted in `starting`."""
+    unschedulable_s: float = 0.0
+    """For how long the oldest of them has waited."""
+    lacks: str = ""
+    """What that one lacks, say `nvidia.com/gpu`."""
     room: int = 0
     """Replicas for which room is kept on nodes that are there."""
 

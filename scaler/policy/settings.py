@@ -24,7 +24,7 @@ _HOUR_S, _DAY_S = 3600.0, 86400.0
 """Longer is no look-back, and no delay, but a slip of the unit."""
 
 
-def _look_ahead(value: object) -> float | None:
+def _seconds_or_auto(value: object) -> float | None:
     return None if value in (None, "auto") else parse_duration(value)
 
 
@@ -135,7 +135,7 @@ class PolicySettings(Settings):
         description="α of an exponential moving average over the demand, for each metrics interval; 1 smooths nothing. "
         "(Ray Serve's deprecated key of this name is a gain instead: here that is upscalingFactor.)",
     )
-    look_ahead_s: Annotated[float | None, BeforeValidator(_look_ahead)] = Field(
+    look_ahead_s: Annotated[float | None, BeforeValidator(_seconds_or_auto)] = Field(
         None,
         ge=0,
         le=_DAY_S,
@@ -204,6 +204,15 @@ class PolicySettings(Settings):
         True,
         examples=["true"],
         description="Pods on the way are credited against the queue, so that one backlog is asked for once.",
+    )
+    max_node_provision_time_s: Annotated[float | None, BeforeValidator(_seconds_or_auto)] = Field(
+        None,
+        ge=1,
+        le=_DAY_S,
+        examples=["auto", "10m"],
+        description="How long pods may find no node until the target counts as capacity-blocked and its count grows no "
+        "further: `auto` is twice the 90th percentile of the times that nodes took, at least 5 minutes; 15 minutes "
+        "until one was seen.",
     )
     min_replicas_schedule: Annotated[tuple[Window, ...], BeforeValidator(parse_schedule)] = Field(
         (),

@@ -8,6 +8,10 @@ _POD_S = 60.0
 """Taken for a start on a node that is there, until one was seen."""
 _NODE_S = 180.0
 """Taken for a node, until one was seen: clouds take two to eight minutes for one with a GPU."""
+_NODE_BOUND_S = 900.0
+"""How long a node may take until one was seen: as long as the Cluster Autoscaler and Karpenter give it."""
+_LEAST_BOUND_S = 300.0
+"""However quick nodes are: autoscalers try another zone or kind of node when one is sold out."""
 
 
 def warm_s(start_up: StartUp | None) -> float:
@@ -24,6 +28,13 @@ def cold_s(start_up: StartUp | None) -> float:
     if start_up is not None and start_up.cold is not None:
         return start_up.cold.median
     return _NODE_S + warm_s(start_up)
+
+
+def node_bound_s(start_up: StartUp | None) -> float:
+    """Return after how many seconds a node that was waited for is not late any more, but missing."""
+    if start_up is None or start_up.node is None:
+        return _NODE_BOUND_S
+    return max(_LEAST_BOUND_S, 2 * start_up.node.p90)
 
 
 def waits_for_node(observation: Observation) -> bool:

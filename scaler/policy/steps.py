@@ -21,7 +21,7 @@ from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals import SIGNALS, Demand
 from scaler.policy.signals.ongoing import is_default
-from scaler.policy.starts import next_s
+from scaler.policy.starts import next_s, node_bound_s
 from scaler.policy.state import State
 from scaler.quoting import quoted
 
@@ -60,6 +60,8 @@ class Draft:
     ignorant: list[str] = field(default_factory=list)
     """Signals that were asked for and could not be known."""
     burst: bool = False
+    blocked: str = ""
+    """Why more replicas would find no node, empty where they would."""
     steps: list[Step] = field(default_factory=list)
 
     @property
@@ -372,6 +374,32 @@ def credit(draft: Draft) -> None:
         draft.say("credit", f"{number(before)} → {number(draft.want)}: {pods(pending)} on the way will take the queue")
 
 
+def blocked(draft: Draft) -> None:
+    """Grow no further while pods have found no node for longer than one takes: more pods would not find one either.
+
+    Those that wait stay asked for, so that they start by themselves once there is room; they are taken back only when
+    nothing waits for them any more.
+    """
+    observation, state = draft.observation, draft.state
+    replicas, waiting = observation.replicas, observation.load.waiting
+    bound = draft.settings.max_node_provision_time_s
+    bound = node_bound_s(observation.start_up) if bound is None else bound
+    if not replicas.unschedulable or replicas.unschedulable_s < bound:
+        return
+    draft.blocked = (
+        f"{pods(replicas.unschedulable)} found no node for {number(replicas.unschedulable_s)}s, longer than "
+        f"{number(bound)}s; lacking: {replicas.lacks or 'unknown'}"
+    )
+    most = max(draft.base, replicas.requested)
+    if draft.want > most:
+        draft.want = float(most)
+        if state.ruled is not None and draft.ruled is not None:
+            state.ruled = min(state.ruled, draft.ruled)  # else steps would pile up and be taken all at once
+    elif draft.want < draft.base and waiting != 0:
+        draft.want = float(draft.base)
+    draft.say("blocked", f"no more than {most}: {draft.blocked}")
+
+
 def hold(draft: Draft) -> None:
     """Never go down from ignorance, nor while requests queue."""
     load, state = draft.observation.load, draft.state
@@ -407,7 +435,7 @@ def bounds(draft: Draft) -> None:
 
 SHAPING: tuple[Callable[[Draft], None], ...] = (burst, smooth, look_ahead, factors, headroom)
 """From a demand to a want. Where no demand is known there is nothing to shape: the count must not multiply itself."""
-LIMITING: tuple[Callable[[Draft], None], ...] = (delay, step_limits, credit, hold, bounds)
+LIMITING: tuple[Callable[[Draft], None], ...] = (delay, step_limits, credit, blocked, hold, bounds)
 """From a want to a count."""
 
 

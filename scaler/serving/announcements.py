@@ -29,6 +29,7 @@ class Announcer:
         self._scaled_objects: dict[tuple[str, str], ScaledObject] = {}
         self._warnings: WeakKeyDictionary[Target, frozenset[str]] = WeakKeyDictionary()
         self._stale: WeakSet[Target] = WeakSet()
+        self._blocked: WeakSet[Target] = WeakSet()
 
     def show(self, scaled_objects: Iterable[ScaledObject]) -> None:
         """Take in the ScaledObjects that name this scaler, all of them, and say which triggers are invalid."""
@@ -53,6 +54,13 @@ class Announcer:
         elif target not in self._stale:
             self._stale.add(target)
             self._say(shown, "Stale", target.reason, "Warning")
+        blocked = record.decision.blocked
+        if blocked and target not in self._blocked:
+            self._blocked.add(target)
+            self._say(shown, "CapacityBlocked", blocked, "Warning")
+        elif not blocked and target in self._blocked:
+            self._blocked.discard(target)
+            self._say(shown, "CapacityFound", "no pod waits too long for a node any more", "Normal")
         warnings = frozenset(target.warnings)
         for warning in sorted(warnings - self._warnings.get(target, frozenset())):
             self._say(shown, "ScalerWarning", warning, "Warning")

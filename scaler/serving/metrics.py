@@ -14,6 +14,8 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_terminating_replicas` | target | pods that drain |
 | `vllm_scaler_unschedulable_replicas` | target | pods that no node takes |
 | `vllm_scaler_warm_replicas` | target | replicas beyond the wanted ones that nodes should have room for |
+| `vllm_scaler_unschedulable_seconds` | target | for how long the oldest of them has waited; 0 where there is none |
+| `vllm_scaler_capacity_blocked` | target, `lacks` | 1 while pods, lacking this, find no node and grow no more |
 | `vllm_scaler_unknown_pods` | target | ready pods that could not be read |
 | `vllm_scaler_waiting_requests` | target | requests that wait, absent when unknown |
 | `vllm_scaler_running_requests` | target | requests in running batches, absent when unknown |
@@ -82,6 +84,7 @@ VALUES: Mapping[str, tuple[str, Value]] = {
     "terminating_replicas": ("Pods that drain", lambda r: r.observation.replicas.terminating),
     "unschedulable_replicas": ("Pods that no node takes", lambda r: r.observation.replicas.unschedulable),
     "warm_replicas": ("Replicas beyond the wanted ones that nodes should have room for", lambda r: r.decision.warm),
+    "unschedulable_seconds": ("Longest wait of them", lambda r: r.observation.replicas.unschedulable_s),
     "unknown_pods": ("Ready pods that could not be read", lambda r: len(r.observation.load.unknown)),
     "waiting_requests": ("Requests that wait", lambda r: r.observation.load.waiting),
     "running_requests": ("Requests in running batches", lambda r: r.observation.load.running),
@@ -107,6 +110,12 @@ def _objectives(target: Target) -> Mapping[str, float]:
     return {name: objective for name, objective in found.items() if objective is not None}
 
 
+def _blocked(target: Target) -> Mapping[str, float]:
+    """Return 1 by what is lacking, nothing where more replicas would find nodes."""
+    record = target.latest
+    return {record.observation.replicas.lacks or "unknown": 1.0} if record and record.decision.blocked else {}
+
+
 def _start_up(quantile: Literal["median", "p90"]) -> By:
     """Return how long starts and their parts took, in seconds."""
 
@@ -127,6 +136,7 @@ LABELLED: Mapping[str, tuple[str, str, By]] = {
         "signal",
         lambda target: target.latest.decision.demand if target.latest else {},
     ),
+    "capacity_blocked": ("1 while pods find no node for longer than one takes", "lacks", _blocked),
     "latency_seconds": ("Latency at the policy's percentile", "latency", _latencies),
     "slo_seconds": ("Objective for a latency", "latency", _objectives),
     "start_up_seconds": ("Median time of a start and of its parts", "stage", _start_up("median")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from scaler.targets import Invalid, PodRecord, Record, Target, Targets, story
+from scaler.targets import Invalid, PodRecord, Record, Target, Targets, state_of, story
 
 View = dict[str, Any]
 
@@ -19,8 +19,8 @@ def explanation(target: Target, record: Record) -> View:
     is_latest = record is target.latest
     return {
         **_identity(target),
-        "state": target.state.name if is_latest else "ACTIVE" if decision.active else "IDLE",
-        "reason": target.reason if is_latest else "",
+        "state": (target.state if is_latest else state_of(decision)).name,
+        "reason": target.reason if is_latest else decision.blocked,
         "time": record.time,
         "replicas": replicas(record),
         "load": load(record),

@@ -55,6 +55,9 @@ class Tick:
     maximum: int
     pods: Mapping[str, Sample | Unknown]
     """What every ready pod said."""
+    unschedulable_s: float = 0.0
+    """For how long the oldest unschedulable pod had waited, and what it lacked."""
+    lacks: str = ""
 
 
 def encode(tick: Tick, number_of: Callable[[Bounds], int]) -> Json:

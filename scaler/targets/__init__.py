@@ -7,7 +7,7 @@ from scaler.targets.explain import story
 from scaler.targets.history import History
 from scaler.targets.record import PodRecord, Record
 from scaler.targets.settings import DEFAULT_MAXIMUM, FROM_ENV, KEDA_KEYS, TriggerSettings, parse_trigger, trigger_id
-from scaler.targets.target import GpuUse, Observer, Outcomes, Stale, Target, TargetState, World
+from scaler.targets.target import GpuUse, Observer, Outcomes, Stale, Target, TargetState, World, state_of
 from scaler.targets.targets import Invalid, Targets
 from scaler.targets.trail import Points, joined, points_of
 
@@ -36,6 +36,7 @@ __all__ = [
     "joined",
     "parse_trigger",
     "points_of",
+    "state_of",
     "story",
     "trigger_id",
 ]

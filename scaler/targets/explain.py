@@ -25,6 +25,8 @@ def story(target: Target, record: Record) -> str:
         lines.append(f"  room on nodes: for {_replicas(decision.warm)} more")
     if is_latest and target.state is TargetState.STALE:
         lines.append(f"  STALE: {target.reason}")
+    if decision.blocked:
+        lines.append(f"  CAPACITY-BLOCKED: {decision.blocked}")
     lines.extend(f"  warning: {warning}" for warning in (target.warnings if is_latest else record.warnings))
     seen = [f"{_number(load.waiting)} waiting", f"{_number(load.running)} running"]
     if load.kv_cache_usage is not None:

@@ -11,8 +11,9 @@ from typing import Protocol, TypeVar
 import structlog
 
 from scaler.cluster.model import Discovery, DiscoveryError, Phase, Pod, Workload
+from scaler.cluster.scheduling import lacking
 from scaler.exposition.sample import Sample
-from scaler.policy import Limits, Observation, Replicas, State, decide
+from scaler.policy import Decision, Limits, Observation, Replicas, State, decide
 from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
 from scaler.sources.turns import Turns
 from scaler.targets.asking import Asking
@@ -47,10 +48,19 @@ class TargetState(StrEnum):
     ACTIVE = "active"
     """Something waits, runs or loads."""
     IDLE = "idle"
+    CAPACITY_BLOCKED = "capacity-blocked"
+    """Pods find no node for longer than one takes, and more of them would not either."""
     STALE = "stale"
     """What is known is too old to answer from."""
     INVALID = "invalid"
     """The metadata are wrong and no earlier valid ones are known."""
+
+
+def state_of(decision: Decision) -> TargetState:
+    """What a target was doing when it decided so."""
+    if decision.blocked:
+        return TargetState.CAPACITY_BLOCKED
+    return TargetState.ACTIVE if decision.active else TargetState.IDLE
 
 
 class GpuUse(Protocol):
@@ -242,7 +252,7 @@ class Target:
             time=now,
             utc=utc,
             load=await self._in_turns(self._load.measuring(now, outcomes, known_gpu_use)),
-            replicas=_replicas(workload),
+            replicas=_replicas(workload, utc),
             limits=Limits(workload.minimum, workload.maximum, workload.tolerance_up, workload.tolerance_down),
             start_up=self._start_up.start_up,
         )
@@ -265,14 +275,14 @@ class Target:
             return TargetState.WAITING
         if self._stale():
             return TargetState.STALE
-        return TargetState.ACTIVE if self.latest.decision.active else TargetState.IDLE
+        return state_of(self.latest.decision)
 
     @property
     def reason(self) -> str:
         """Why the state is neither active nor idle; empty otherwise."""
         if self.latest is None:
             return self._failure
-        return self._stale()
+        return self._stale() or self.latest.decision.blocked
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -335,10 +345,12 @@ def _awake(outcome: Sample | Unknown) -> Sample | Unknown:
     return outcome
 
 
-def _replicas(workload: Workload) -> Replicas:
+def _replicas(workload: Workload, utc: float) -> Replicas:
     count = dict.fromkeys(Phase, 0)
     for pod in workload.pods:
         count[pod.phase] += 1
+    unschedulable = (pod for pod in workload.pods if pod.phase is Phase.UNSCHEDULABLE)
+    oldest = min(unschedulable, key=lambda pod: pod.since, default=None)
     there = count[Phase.READY] + count[Phase.STARTING] + count[Phase.UNSCHEDULABLE]
     return Replicas(
         requested=workload.requested,
@@ -347,6 +359,8 @@ def _replicas(workload: Workload) -> Replicas:
         starting=count[Phase.STARTING] + max(0, workload.requested - there),  # asked for, no pod yet
         terminating=count[Phase.TERMINATING],
         unschedulable=count[Phase.UNSCHEDULABLE],
+        unschedulable_s=max(0.0, utc - oldest.since) if oldest else 0.0,
+        lacks=lacking(oldest.reason) if oldest else "",
     )
 
 

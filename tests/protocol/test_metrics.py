@@ -56,6 +56,25 @@ async def test_the_decision_and_what_it_was_made_from_are_shown(fleet: Fleet, ho
     assert await _value(host, "demand_replicas", **where) == pytest.approx(4.8)
 
 
+async def test_pods_without_a_node_are_told_with_what_they_lack(fleet: Fleet, host: Host, keda: Keda) -> None:
+    await keda.metric()
+    assert await _value(host, "capacity_blocked") is None
+    fleet.unschedulable = 2
+    await until(lambda: _at_least(host, 1, "capacity_blocked", lacks="nvidia.com/gpu"), "a blocked target")
+    assert await _value(host, "target_state", state="capacity-blocked") == 1
+    assert (await _value(host, "unschedulable_seconds") or 0) > 3600
+
+
+async def test_the_parts_of_a_start_are_told(fleet: Fleet, host: Host, keda: Keda) -> None:
+    fleet.cold_start_s = 300.0
+    await keda.metric()
+    for name in ("start_up_seconds", "start_up_p90_seconds"):
+        stages = ("all", "cold", "node", "image", "load", "warm")
+        seen = [await _value(host, name, stage=stage) for stage in stages]
+        assert seen[:5] == [pytest.approx(seconds) for seconds in (300, 300, 240, 10, 50)]
+        assert seen[5] is None
+
+
 async def test_changes_are_counted_by_their_rule(fleet: Fleet, host: Host, keda: Keda) -> None:
     await keda.metric()
     fleet.waiting = 50

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import grpc
 
@@ -44,12 +44,16 @@ class Fleet:
 
     ready: int = 1
     starting: int = 0
+    unschedulable: int = 0
+    """Pods that have waited for a GPU since 1970."""
     minimum: int = 0
     maximum: int = 20
     waiting: float = 0.0
     running: float = 0.0
     ttft_s: float | None = None
     """How long the first token takes of the request that each reading of the first pod finds finished."""
+    cold_start_s: float | None = None
+    """How long the first pod took to start, on a new node; the last minute of it was its own."""
     silent: bool = False
     """No pod answers."""
     missing: str = ""
@@ -62,12 +66,18 @@ class Fleet:
             raise DiscoveryError(self.missing)
         now = time.time()
         phases = [Phase.READY] * self.ready + [Phase.STARTING] * self.starting
-        pods = tuple(
+        pods = [
             Pod(f"{name}-{i}", f"{namespace}-{name}-{i}", phase, since=now - 30, created=now - 60, ip="127.0.0.1")
             for i, phase in enumerate(phases)
-        )
+        ]
+        for i in range(self.unschedulable):
+            why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+            pods.append(Pod(f"u-{i}", f"u-{i}", Phase.UNSCHEDULABLE, since=0.0, created=0.0, reason=why))
+        if self.cold_start_s is not None:
+            asked = now - self.cold_start_s
+            pods[0] = replace(pods[0], created=asked, scheduled_at=now - 60, running_at=now - 50, ready_at=now)
         count = len(pods)
-        return Workload(count, count, pods, self.minimum, self.maximum, seen_at=now)
+        return Workload(count, count, tuple(pods), self.minimum, self.maximum, seen_at=now)
 
     async def sample(
         self, endpoints: Sequence[Endpoint], options: ReadOptions, deadline_s: float

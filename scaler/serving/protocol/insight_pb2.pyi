@@ -35,6 +35,8 @@ class _StateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_State.ValueType
     """What is known is older than the staleness bound: GetMetrics holds the count, or answers UNAVAILABLE."""
     INVALID: _State.ValueType  # 5
     """The trigger's metadata are invalid, as `reason` tells, and no earlier valid ones are known."""
+    CAPACITY_BLOCKED: _State.ValueType  # 6
+    """Pods find no node for longer than one takes: the count grows no further until they do."""
 
 class State(_State, metaclass=_StateEnumTypeWrapper): ...
 
@@ -48,6 +50,8 @@ STALE: State.ValueType  # 4
 """What is known is older than the staleness bound: GetMetrics holds the count, or answers UNAVAILABLE."""
 INVALID: State.ValueType  # 5
 """The trigger's metadata are invalid, as `reason` tells, and no earlier valid ones are known."""
+CAPACITY_BLOCKED: State.ValueType  # 6
+"""Pods find no node for longer than one takes: the count grows no further until they do."""
 Global___State: _TypeAlias = State  # noqa: Y015
 
 @_typing.final
@@ -209,6 +213,8 @@ class Replicas(_message.Message):
     MAXIMUM_FIELD_NUMBER: _builtins.int
     WARM_FIELD_NUMBER: _builtins.int
     ROOM_FIELD_NUMBER: _builtins.int
+    UNSCHEDULABLE_S_FIELD_NUMBER: _builtins.int
+    LACKS_FIELD_NUMBER: _builtins.int
     desired: _builtins.int
     requested: _builtins.int
     """`spec.replicas` and `status.replicas` of the scale target."""
@@ -224,6 +230,9 @@ class Replicas(_message.Message):
     """For how many replicas beyond `desired` there should be room on nodes."""
     room: _builtins.int
     """Replicas for which room is kept on nodes that are there."""
+    unschedulable_s: _builtins.float
+    """For how many seconds the oldest unschedulable pod has waited, and what it lacks, say nvidia.com/gpu."""
+    lacks: _builtins.str
     def __init__(
         self,
         *,
@@ -238,10 +247,12 @@ class Replicas(_message.Message):
         maximum: _builtins.int = ...,
         warm: _builtins.int = ...,
         room: _builtins.int = ...,
+        unschedulable_s: _builtins.float = ...,
+        lacks: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current", b"current", "desired", b"desired", "maximum", b"maximum", "minimum", b"minimum", "ready", b"ready", "requested", b"requested", "room", b"room", "starting", b"starting", "terminating", b"terminating", "unschedulable", b"unschedulable", "warm", b"warm"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current", b"current", "desired", b"desired", "lacks", b"lacks", "maximum", b"maximum", "minimum", b"minimum", "ready", b"ready", "requested", b"requested", "room", b"room", "starting", b"starting", "terminating", b"terminating", "unschedulable", b"unschedulable", "unschedulable_s", b"unschedulable_s", "warm", b"warm"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

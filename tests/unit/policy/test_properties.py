@@ -14,6 +14,7 @@ from scaler.policy.counting import ceil
 from scaler.policy.hpa import recommend
 from scaler.policy.parsing import parse
 from scaler.policy.presets import PRESETS, with_policy
+from scaler.policy.schedule import floor_at
 
 RULES = (
     "+3 when queue_seconds >= 15; +1..2 when queue_seconds >= 5 every 120s; -1 when utilization < 0.4 for 5m",
@@ -42,6 +43,7 @@ KEYS: dict[str, st.SearchStrategy[object]] = {
     "downscaleLimit": st.sampled_from(["1/10s", "25%/1m"]),
     "startingCredit": st.sampled_from(["true", "false"]),
     "minReplicasSchedule": st.just(SCHEDULE),
+    "maxNodeProvisionTime": st.sampled_from(["auto", "1s", "1h"]),
     "metricsInterval": st.sampled_from(["0.5s", "1s", "5s"]),
     "toleranceMode": st.sampled_from(["exact", "round-up", "hold"]),
 }
@@ -94,6 +96,9 @@ def observations(draw: st.DrawFn, limits: Limits | None = None) -> Observation:
             starting=draw(st.integers(0, 5)),
             terminating=draw(st.integers(0, 5)),
             unschedulable=draw(st.sampled_from([0, 0, 3])),
+            unschedulable_s=draw(st.sampled_from([0.0, 200.0, 1e4])),
+            lacks=draw(st.sampled_from(["", "nvidia.com/gpu"])),
+            room=draw(st.sampled_from([0, 0, 2])),
         ),
         limits=limits,
         start_up=None if start_up is None else StartUp(start_up, start_up * 2),
@@ -168,6 +173,26 @@ def test_what_is_unknown_never_lowers_the_count(
             continue  # rules may speak of what is known
         blind = replace(last, time=seen.time + passed, load=dark, limits=wide)
         assert decide(settings, state, blind)[1].desired >= before.desired
+
+
+@examples(deadline=None, max_examples=100)
+@given(settings_of_all_kinds, stories, observations())
+def test_pods_without_a_node_stop_the_count_from_growing_and_lower_it_no_further_than_load_would(
+    settings: PolicySettings, story: list[tuple[float, Observation]], last: Observation
+) -> None:
+    *_, (seen, state, before) = play(settings, story)
+    wide = Limits(0, max(seen.limits.maximum, before.desired))
+    stuck = replace(last.replicas, unschedulable=3, unschedulable_s=1e6, lacks="nvidia.com/gpu")
+    last = replace(last, time=seen.time + 1, limits=wide, replicas=stuck)
+    free = decide(settings, state, replace(last, replicas=replace(stuck, unschedulable_s=0.0)))[1]
+    blocked = decide(settings, state, last)[1]
+    floor = floor_at(settings.min_replicas_schedule, last.utc)
+    assert blocked.blocked
+    assert not free.blocked
+    assert blocked.desired <= max(before.desired, stuck.requested, floor.floor if floor else 0)
+    assert blocked.desired >= min(before.desired, free.desired)
+    if last.load.waiting != 0 or last.load.unknown:
+        assert blocked.desired >= before.desired
 
 
 @examples(deadline=None, max_examples=60)

@@ -133,6 +133,7 @@ NUMBERS = {
     "upscaleLimit": "{}/15s 4/{}s {}%/1m",
     "downscaleLimit": "{}/15s 4/{}s",
     "minReplicasSchedule": "9:00-9:30_UTC_=_{}",
+    "maxNodeProvisionTime": "{}",
     "metricsInterval": "{}",
     "lookBackPeriod": "{}",
     "rules": "+{}_when_waiting_>_1 +1_when_waiting_>_{} +1_when_waiting_>_1_for_{}s +1_when_waiting_>_1_every_{}s",

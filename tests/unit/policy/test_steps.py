@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from scaler.policy import StartUp, Took
 from tests.unit.policy.world import Tape, first, rules_said, see, settings, text_of
 
 
@@ -333,6 +334,75 @@ class TestCredit:
         run = tape(ready=5, start_up=60, headroom="2")
         assert run.tick(running=50) == 7
         assert run.tick(running=50, waiting=10) == 7
+
+
+STUCK: dict[str, object] = {
+    "ready": 2,
+    "unschedulable": 3,
+    "requested": 5,
+    "running": 20,
+    "lacks": "nvidia.com/gpu",
+}
+
+
+class TestBlocked:
+    def test_a_growing_backlog_asks_for_no_more_where_pods_find_no_node(self) -> None:
+        run = tape(ready=2, startingCredit="false")
+        assert run.tick(**STUCK, waiting=30, unschedulable_s=899) == 5
+        assert run.tick(**STUCK, waiting=80, unschedulable_s=900) == 5
+        assert run.decision is not None
+        assert run.decision.blocked == "3 pods found no node for 900s, longer than 900s; lacking: nvidia.com/gpu"
+        assert run.reason == f"blocked: no more than 5: {run.decision.blocked}"
+
+    def test_it_resumes_by_itself_when_the_pods_have_found_nodes(self) -> None:
+        run = tape(ready=2, startingCredit="false")
+        run.tick(**STUCK, waiting=30)
+        assert run.tick(**STUCK, waiting=80, unschedulable_s=1000) == 5
+        assert run.tick(ready=2, starting=3, running=20, waiting=80) == 10
+        assert run.decision is not None
+        assert run.decision.blocked == ""
+
+    @pytest.mark.parametrize("waiting", [1, None])
+    def test_what_is_asked_for_stays_asked_for_while_anything_waits_or_may_wait(self, waiting: float | None) -> None:
+        run = tape(ready=2, startingCredit="false")
+        run.tick(**STUCK, waiting=30)
+        assert run.tick(**STUCK, waiting=waiting, unschedulable_s=1000) == 5
+
+    def test_pods_that_nobody_waits_for_any_more_are_taken_back(self) -> None:
+        run = tape(ready=2, startingCredit="false")
+        run.tick(**STUCK, waiting=30)
+        assert run.tick(**STUCK, waiting=0, unschedulable_s=1000) == 2
+
+    def test_a_count_that_somebody_else_has_raised_is_left_to_them(self) -> None:
+        run = tape(ready=2)
+        run.tick(ready=2, running=20)
+        stuck = {**STUCK, "requested": 8, "unknown": 2}
+        assert run.tick(**stuck, unschedulable_s=1000) == 8
+
+    @pytest.mark.parametrize(
+        ("bound", "node", "at_s"),
+        [("auto", None, 900), ("auto", 60.0, 300), ("auto", 400.0, 800), ("2m", 400.0, 120)],
+        ids=["no node was seen", "nodes are quick", "nodes are slow", "as it is set"],
+    )
+    def test_the_bound_follows_the_nodes_that_were_seen(self, bound: str, node: float | None, at_s: float) -> None:
+        seen = None if node is None else StartUp(500.0, 600.0, cold=Took(500.0, 600.0), node=Took(node / 2, node))
+        run = tape(ready=2, maxNodeProvisionTime=bound)
+        run.tick(**STUCK, waiting=30)
+        for age, is_blocked in ((at_s - 1, False), (at_s, True)):
+            run.tick(**STUCK, start_up=seen, unschedulable_s=age)
+            assert run.decision is not None
+            assert bool(run.decision.blocked) is is_blocked
+
+    def test_the_minimum_is_asked_for_all_the_same(self) -> None:
+        run = tape(ready=2)
+        run.tick(**STUCK, waiting=30)
+        assert run.tick(**STUCK, unschedulable_s=1000, minimum=7) == 7
+
+    def test_rules_that_fire_while_blocked_do_not_pile_up(self) -> None:
+        run = Tape(settings(rules="+2 when waiting > 10; -1 when ongoing < 1 for 5m"), ready=2)
+        for _ in range(10):
+            run.tick(**STUCK, waiting=80, unschedulable_s=1000)
+        assert run.tick(ready=5, running=50, waiting=80) == 7
 
 
 class TestHold:

@@ -70,6 +70,23 @@ def scaled_object(metadata: Mapping[str, str]) -> ScaledObject:
     )
 
 
+async def test_pods_that_find_no_node_are_said_once_and_when_it_is_over() -> None:
+    scene = Scene()
+    scene.show()
+    scene.fleet.unschedulable = 2
+    for _ in range(3):
+        await scene.target.tick()
+    ((severity, reason, note),) = [line for line in scene.said if line[1].startswith("Capacity")]
+    assert (severity, reason) == ("Warning", "CapacityBlocked")
+    assert note.startswith("2 pods found no node for ")
+    assert note.endswith("lacking: nvidia.com/gpu")
+    scene.fleet.unschedulable = 0
+    for _ in range(3):
+        await scene.target.tick()
+    ((severity, reason, note),) = [line for line in scene.said if line[1].startswith("Capacity")]
+    assert (severity, reason) == ("Normal", "CapacityFound")
+
+
 async def test_a_change_of_mind_is_said_once_with_its_reason() -> None:
     scene = Scene()
     scene.show()

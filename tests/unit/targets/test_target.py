@@ -156,6 +156,31 @@ async def test_a_sleeping_engine_is_unknown_not_idle() -> None:
     assert len(target.latest.observation.load.unknown) == 2
 
 
+async def test_pods_that_no_node_takes_block_the_target_until_one_does() -> None:
+    message = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    scene = Scene()
+    waits_since = scene.clock.utc() - 890.0
+    scene.pods.append(pod("p", Phase.UNSCHEDULABLE, waits_since, reason=message))
+    scene.everywhere(page(waiting=10, running=10))
+    await scene.tick(target := scene.target())
+    assert target.state is TargetState.ACTIVE
+    assert target.latest is not None
+    assert target.latest.observation.replicas.lacks == "nvidia.com/gpu"
+    wanted = target.latest.decision.desired
+    await scene.tick(target, 9)
+    scene.everywhere(page(waiting=10, running=40))
+    await scene.tick(target)
+    assert target.state is TargetState.CAPACITY_BLOCKED
+    assert target.reason == "1 pod found no node for 900s, longer than 900s; lacking: nvidia.com/gpu"
+    assert target.latest.decision.desired == wanted
+    assert f"CAPACITY-BLOCKED: {target.reason}" in story(target, target.latest)
+    assert message in story(target, target.latest)
+    scene.pods[-1] = pod("p", Phase.STARTING)
+    await scene.tick(target)
+    assert target.state is TargetState.ACTIVE
+    assert target.latest.decision.desired > wanted
+
+
 async def test_start_up_is_measured_once_for_each_pod() -> None:
     scene = Scene(pods=[pod("a", since=100.0, created=40.0), pod("b", since=100.0, created=10.0)])
     await scene.tick(target := scene.target(), 3)

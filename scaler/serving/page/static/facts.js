@@ -26,7 +26,10 @@ const FACTS = [
   [
     "Unschedulable",
     (e) => number(e.replicas.unschedulable),
-    (e) => `${e.replicas.terminating} terminating`,
+    (e) =>
+      e.replicas.unschedulable
+        ? `for ${duration(e.replicas.unschedulable_s)}, lacking ${e.replicas.lacks}`
+        : `${e.replicas.terminating} terminating`,
     (e) => (e.replicas.unschedulable ? "bad" : ""),
   ],
   ["Waiting", (e) => number(e.load.waiting), () => "requests"],

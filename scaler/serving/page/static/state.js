@@ -4,11 +4,11 @@ import { h, setAttribute, setText } from "./dom.js";
 import { clock, ago, reasonParts } from "./format.js";
 import { now } from "./clock.js";
 
-const MARKS = { ACTIVE: "●", IDLE: "○", WAITING: "◌", STALE: "▲", INVALID: "✕" };
+const MARKS = { ACTIVE: "●", IDLE: "○", WAITING: "◌", STALE: "▲", INVALID: "✕", CAPACITY_BLOCKED: "■" };
 
 /** Fill an element with a state's mark and word. */
 export function showState(element, state) {
-  setText(element, `${MARKS[state] ?? "?"} ${(state ?? "unknown").toLowerCase()}`);
+  setText(element, `${MARKS[state] ?? "?"} ${(state ?? "unknown").toLowerCase().replace("_", "-")}`);
   setAttribute(element, "data-state", state);
 }
 
