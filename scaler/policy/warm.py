@@ -9,12 +9,8 @@ from __future__ import annotations
 from scaler.policy import delays
 from scaler.policy.counting import ceil, number
 from scaler.policy.decision import Step
+from scaler.policy.starts import cold_s
 from scaler.policy.steps import HPA_S, Draft, foresee
-
-NODE_S = 180.0
-"""Taken for the time of a node until one was seen: clouds take two to eight minutes for one with a GPU."""
-POD_S = 60.0
-"""Taken for the time of a pod on a node that is there, until one was seen."""
 
 
 def warm(draft: Draft, desired: int) -> int:
@@ -23,7 +19,7 @@ def warm(draft: Draft, desired: int) -> int:
     A count or a percentage is what it says. `auto` is what the load will need one node and one pod from now, with the
     margin that such forecasts need, beyond the replicas that run or are on the way; never more than maxWarmReplicas,
     and given back only when it was not wanted for as long as it takes to make. Together with `desired` it is never
-    more than the maximum.
+    more than the maximum, and none while the target is capacity-blocked.
     """
     settings, state = draft.settings, draft.state
     maximum = draft.observation.limits.maximum
@@ -32,19 +28,19 @@ def warm(draft: Draft, desired: int) -> int:
         wanted, text = _forecast(draft, desired)
     else:
         wanted, text = ceil(settings.warm_replicas.of(desired)), f"warmReplicas {settings.warm_replicas}"
-    state.warm = min(wanted, room)
-    if state.warm < wanted:
-        text += (
-            f"; {number(wanted)} cut to {state.warm}: no more than {draft.observation.limits.maximum} replicas in all"
-        )
-    if state.warm:
+    state.warm = 0 if draft.blocked else min(wanted, room)
+    if draft.blocked:
+        text += "; none, for the replicas themselves find no node"
+    elif state.warm < wanted:
+        text += f"; {wanted} cut to {state.warm}: no more than the maximum of {maximum} in all"
+    if wanted:
         draft.steps.append(Step("warm", float(desired), f"room for {state.warm} more on nodes: {text}"))
     return state.warm
 
 
 def _forecast(draft: Draft, desired: int) -> tuple[int, str]:
     settings, observation, state = draft.settings, draft.observation, draft.state
-    horizon = _horizon(draft)
+    horizon = HPA_S + cold_s(observation.start_up)
     found = None
     if not draft.blind:
         state.warm_record, found = foresee(draft, state.warm_record, horizon)
@@ -65,9 +61,3 @@ def _forecast(draft: Draft, desired: int) -> tuple[int, str]:
     if (held := state.warm_window[0][1]) > wanted:
         return held, f"{wanted} now, {held} were wanted within {number(horizon)}s: {text}"
     return wanted, text
-
-
-def _horizon(draft: Draft) -> float:
-    """Return how long it takes from asking for a node to a pod that is ready on it, in seconds."""
-    start_up = draft.observation.start_up
-    return HPA_S + NODE_S + (start_up.median if start_up else POD_S)

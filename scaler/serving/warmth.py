@@ -18,8 +18,8 @@ _NONE = Amount(0)
 class Keeper(Protocol):
     """Who makes the room."""
 
-    def trouble(self, namespace: str, name: str) -> str:
-        """Why there is none for a ScaledObject's replicas, or may be none; empty where all is well."""
+    def room(self, namespace: str, name: str) -> tuple[int, str]:
+        """For how many of a ScaledObject's replicas there is room by now; and why there may be none, or empty."""
         ...
 
 
@@ -29,7 +29,7 @@ def warm_wishes(targets: Targets) -> Callable[[], Mapping[tuple[str, str], int]]
     def wishes() -> Mapping[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
         for target in targets:
-            if target.latest is not None:
+            if target.latest is not None and not targets.is_superseded(target):
                 key = target.namespace, target.name
                 found[key] = max(found.get(key, 0), target.latest.decision.warm)
         return found
@@ -38,7 +38,10 @@ def warm_wishes(targets: Targets) -> Callable[[], Mapping[tuple[str, str], int]]
 
 
 class Warmth:
-    """Puts a warning on every target that wants room and may not have it. Without a keeper, `why_not` is the reason."""
+    """Tells every target what room there is, with a warning where there may be none.
+
+    Without a keeper, `why_not` is the reason.
+    """
 
     def __init__(self, keeper: Keeper | None, why_not: str = "") -> None:
         self._keeper = keeper
@@ -47,6 +50,6 @@ class Warmth:
     def note(self, target: Target, record: Record, workload: Workload, outcomes: Outcomes) -> None:  # noqa: ARG002
         """Look after a tick; an observer of the targets' world."""
         if self._keeper is not None:
-            target.without_room = self._keeper.trouble(target.namespace, target.name) if record.decision.warm else ""
+            target.room, target.without_room = self._keeper.room(target.namespace, target.name)
         elif target.settings.warm_replicas != _NONE:
             target.without_room = NOBODY.format(self._why_not)

@@ -119,6 +119,8 @@ class Target:
         self.history = History()
         self.unasked = ""
         """What is wrong while KEDA does not ask; empty while it does."""
+        self.room = 0
+        """Replicas for which room is kept on nodes that are there."""
         self.without_room = ""
         """Why nodes may have no room for the replicas to come that it wants room for; empty while all is well."""
         self.asking = Asking(world.clock)
@@ -252,7 +254,7 @@ class Target:
             time=now,
             utc=utc,
             load=await self._in_turns(self._load.measuring(now, outcomes, known_gpu_use)),
-            replicas=_replicas(workload, utc),
+            replicas=_replicas(workload, utc, self.room),
             limits=Limits(workload.minimum, workload.maximum, workload.tolerance_up, workload.tolerance_down),
             start_up=self._start_up.start_up,
         )
@@ -345,7 +347,7 @@ def _awake(outcome: Sample | Unknown) -> Sample | Unknown:
     return outcome
 
 
-def _replicas(workload: Workload, utc: float) -> Replicas:
+def _replicas(workload: Workload, utc: float, room: int) -> Replicas:
     count = dict.fromkeys(Phase, 0)
     for pod in workload.pods:
         count[pod.phase] += 1
@@ -361,6 +363,7 @@ def _replicas(workload: Workload, utc: float) -> Replicas:
         unschedulable=count[Phase.UNSCHEDULABLE],
         unschedulable_s=max(0.0, utc - oldest.since) if oldest else 0.0,
         lacks=lacking(oldest.reason) if oldest else "",
+        room=room,
     )
 
 

@@ -116,6 +116,12 @@ class Targets:
         known = ", ".join(str(t) for t in list(self)[:10]) or "none yet"
         raise LookupError(f"no target {one_line(namespace)}/{one_line(name)}; known are {known}")
 
+    def is_superseded(self, target: Target) -> bool:
+        """Whether the watch shows its ScaledObject with other triggers: it goes on for a while, if KEDA still asks."""
+        key = _Key(target.namespace, target.name, target.trigger)
+        watched = self._watched.get(key.scaled_object)
+        return watched is not None and target.trigger not in watched and not target.invalid
+
     @property
     def invalid(self) -> tuple[Invalid, ...]:
         """The triggers that are not served because they are wrong, ordered by namespace and name."""

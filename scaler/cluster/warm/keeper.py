@@ -42,6 +42,8 @@ class _Kept:
     by: Keeping | None = None
     due: float = 0.0
     """When it is to be looked at again (monotonic)."""
+    room: int = 0
+    """Replicas that nodes have room for, as far as that is known."""
     trouble: str = ""
 
 
@@ -84,10 +86,10 @@ class WarmKeeper:
         """Take in the ScaledObjects that name this scaler, all of them."""
         self._scaled_objects = {(shown.namespace, shown.name): shown for shown in scaled_objects}
 
-    def trouble(self, namespace: str, name: str) -> str:
-        """Why there is no room for a ScaledObject's replicas, or may be none; empty where all is well."""
+    def room(self, namespace: str, name: str) -> tuple[int, str]:
+        """For how many of a ScaledObject's replicas there is room by now; and why there may be none, or empty."""
         kept = self._kept.get((namespace, name))
-        return kept.trouble if kept else ""
+        return (kept.room, kept.trouble) if kept else (0, "")
 
     async def run(self) -> None:
         """Keep room until cancelled."""
@@ -130,25 +132,23 @@ class WarmKeeper:
     async def _take_up(self, key: Key, owner: ScaledObject | None, wish: int) -> None:
         kept = self._kept.setdefault(key, _Kept())
         kept.due = time.monotonic() + _AGAIN_S
-        before, trouble = kept.trouble, ""
+        before, kept.room, kept.trouble = kept.trouble, 0, ""
         try:
             if owner is None or wish == 0:
                 for way in self._ways.values():
                     await way.remove(key)
                 del self._kept[key]
             else:
-                trouble = await self._keep(key, owner, kept, wish)
+                await self._keep(key, owner, kept, wish)
         except (ApiError, DiscoveryError, WarmError) as error:
-            trouble = str(error)
+            kept.trouble = str(error)
         except Exception:  # one target's fault must not end all others
             log.exception("no room made", scaled_object="/".join(key))
-            trouble = "no room on nodes is made: see the scaler's log"
-        kept.trouble = trouble
-        if trouble and trouble != before:
-            log.warning("no room made", scaled_object="/".join(key), why=trouble)
+            kept.trouble = "no room on nodes is made: see the scaler's log"
+        if kept.trouble not in ("", before):
+            log.warning("no room made", scaled_object="/".join(key), why=kept.trouble)
 
-    async def _keep(self, key: Key, owner: ScaledObject, kept: _Kept, wish: int) -> str:
-        """Have room for `wish` replicas; return what may be wrong with it."""
+    async def _keep(self, key: Key, owner: ScaledObject, kept: _Kept, wish: int) -> None:
         by = await self._way()
         pods = [pod.name for pod in self._discovery.workload(*key).pods]
         shape = await find_shape(self._client, target_of(owner), pods)
@@ -156,13 +156,13 @@ class WarmKeeper:
             for other in self._ways.values():
                 if other is not by:
                     await other.remove(key)
-        trouble = await by.keep(owner, shape, wish * shape.pods)
+        room = await by.keep(owner, shape, wish * shape.pods)
         if (kept.replicas, kept.by) != (wish, by):
             log.info("room asked for", scaled_object="/".join(key), replicas=wish, by=by.words)
             note = f"room on nodes for {wish} more replica{'' if wish == 1 else 's'} is asked for by {by.words}"
             self._events.say(owner, "WarmReplicas", note)
         kept.replicas, kept.by = wish, by
-        return trouble
+        kept.room, kept.trouble = room.pods // shape.pods, room.trouble
 
     async def _way(self) -> Keeping:
         """Return the way to go: of those that are allowed, the first that the cluster can."""

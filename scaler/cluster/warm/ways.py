@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -19,6 +20,9 @@ from scaler.cluster.warm.shape import Shape, WarmError
 _ACTED_ON_S = 90.0
 """An autoscaler that knows CapacityBuffers has said so by then: the slower ones look each half minute."""
 
+_IS_THERE = "FitsExistingCapacity"
+"""Karpenter's word; Cluster Autoscaler says only that it looks after the buffer."""
+
 
 class Way(StrEnum):
     """How room is kept."""
@@ -29,6 +33,16 @@ class Way(StrEnum):
     PLACEHOLDERS = "placeholders"
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is of it."""
+
+    pods: int = 0
+    """Pods that a node has room for, as far as that is known."""
+    trouble: str = ""
+    """What may be wrong, empty where nothing is."""
+
+
 class Keeping(Protocol):
     """One of the ways. Raises WarmError and ApiError."""
 
@@ -36,8 +50,8 @@ class Keeping(Protocol):
     made: Resource
     """What is always there where room is kept in this way."""
 
-    async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> str:
-        """Have room for so many pods of a shape; return what may be wrong with it, empty where nothing is."""
+    async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> Room:
+        """Have room for so many pods of a shape; return what there is of it by now."""
         ...
 
     async def remove(self, key: Key) -> None:
@@ -56,7 +70,7 @@ class Buffers:
         self._client = client
         self._made_with = made_with
 
-    async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> str:
+    async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> Room:
         """See Keeping."""
         await self._client.apply(POD_TEMPLATES, objects.pod_template(owner, shape, self._made_with))
         try:
@@ -68,7 +82,7 @@ class Buffers:
                 "the cluster has no CapacityBuffers (autoscaling.x-k8s.io/v1beta1): install the definition that comes "
                 "with Cluster Autoscaler or Karpenter, or start the scaler with --warm=placeholders"
             ) from None
-        return _trouble(made)
+        return _room(made)
 
     async def remove(self, key: Key) -> None:
         """See Keeping."""
@@ -86,30 +100,32 @@ class PlaceholderPods:
         self._client = client
         self._made_with = made_with
 
-    async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> str:
+    async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> Room:
         """See Keeping."""
         made = await self._client.apply(DEPLOYMENTS, objects.deployment(owner, shape, pods, self._made_with))
         refused = _conditions(made).get("ReplicaFailure", {})
-        return f"placeholder pods are refused: {refused['message']}" if refused.get("status") == "True" else ""
+        trouble = f"placeholder pods are refused: {refused['message']}" if refused.get("status") == "True" else ""
+        return Room((made.get("status") or {}).get("readyReplicas", 0), trouble)
 
     async def remove(self, key: Key) -> None:
         """See Keeping."""
         await self._client.delete(DEPLOYMENTS, key[0], objects.name_of(key[1]))
 
 
-def _trouble(buffer: Json) -> str:
+def _room(buffer: Json) -> Room:
     name, conditions = f"CapacityBuffer {buffer['metadata']['name']}", _conditions(buffer)
-    ready = conditions.get("ReadyForProvisioning", {})
+    ready, provisioning = conditions.get("ReadyForProvisioning", {}), conditions.get("Provisioning")
     if ready.get("status") == "False":
-        return f"{name} is not ready for provisioning: {ready['reason']}: {ready['message']}"
+        return Room(trouble=f"{name} is not ready for provisioning: {ready['reason']}: {ready['message']}")
     created = unix(buffer["metadata"]["creationTimestamp"]) or 0.0
-    if "Provisioning" not in conditions and time.time() - created > _ACTED_ON_S:
-        return (
-            f"no autoscaler acts on {name}, which has no Provisioning condition: switch CapacityBuffers on in Cluster "
-            "Autoscaler (--capacity-buffer-controller-enabled, --capacity-buffer-pod-injection-enabled) or Karpenter "
-            "(feature gate CapacityBuffer), or start the scaler with --warm=placeholders"
+    if provisioning is None and time.time() - created > _ACTED_ON_S:
+        return Room(
+            trouble=f"no autoscaler acts on {name}, which has no Provisioning condition: switch CapacityBuffers on in "
+            "Cluster Autoscaler (--capacity-buffer-controller-enabled, --capacity-buffer-pod-injection-enabled) or "
+            "Karpenter (feature gate CapacityBuffer), or start the scaler with --warm=placeholders"
         )
-    return ""
+    is_there = provisioning is not None and provisioning["reason"] == _IS_THERE
+    return Room(buffer["status"]["replicas"] if is_there else 0)
 
 
 def _conditions(item: Json) -> dict[str, Json]:

@@ -48,7 +48,7 @@ def test_a_count_or_a_percentage_is_what_it_says_within_the_maximum(
     seen = see(running=10.0 * desired, ready=desired, maximum=maximum)
     decision = first(settings(targetOngoingRequests=10, warmReplicas=warm_replicas), seen)
     assert (decision.desired, decision.warm) == (desired, room)
-    assert ("warm" in {step.rule for step in decision.steps}) == bool(room)
+    assert room == 0 or f"room for {room} more" in warm_step(decision)
 
 
 def test_nothing_is_kept_warm_unless_asked_for() -> None:
@@ -95,6 +95,14 @@ def test_room_stays_while_nothing_can_be_seen() -> None:
     assert tape.decision is not None
     assert tape.decision.warm == room
     assert "as before" in warm_step(tape.decision)
+
+
+def test_no_room_is_asked_for_while_the_replicas_themselves_find_no_node() -> None:
+    stuck = see(running=60, ready=4, unschedulable=2, unschedulable_s=1000, lacks="nvidia.com/gpu")
+    decision = first(settings(targetOngoingRequests=10, warmReplicas=2), stuck)
+    assert decision.blocked
+    assert decision.warm == 0
+    assert "none, for the replicas themselves find no node" in warm_step(decision)
 
 
 def test_room_is_no_reason_for_a_count() -> None:
