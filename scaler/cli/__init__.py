@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module, metadata
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 _COMMANDS = {
     "serve": "Serve KEDA: watch ScaledObjects, read their pods, answer with replica counts.",
@@ -22,32 +23,100 @@ _COMMANDS = {
 }
 """Command → what it does; the function of that name in the module of that name."""
 
+_IN_A_CLUSTER = ("explain", "targets", "lint", "init")
+"""The commands of the kubectl plugin."""
+
+_HELP = """A KEDA external scaler for LLM inference.
+
+\b
+vllm-scaler demo                        # the whole loop in a minute, no cluster needed
+vllm-scaler init deployment/llama       # a ScaledObject for a workload of your cluster
+vllm-scaler lint my-scaledobject.yaml   # what is wrong with one
+kubectl vllm-scaler targets             # what the scaler in your cluster serves
+
+Every command tells more by --help, and its exit statuses. NO_COLOR=1 turns colours off.
+"""
+_PLUGIN_HELP = """Ask the vllm-scaler of this cluster, which is found by its Service's label.
+
+\b
+kubectl vllm-scaler targets
+kubectl vllm-scaler explain llama -n serving
+kubectl vllm-scaler init deployment/llama -n serving
+
+The same commands as those of vllm-scaler; --context and --kubeconfig are kubectl's, and stand behind the command.
+"""
+
 INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with `arguments`, those of the process if None."""
+    _run("vllm-scaler", arguments, _HELP, tuple(_COMMANDS))
+
+
+def kubectl_plugin(arguments: Sequence[str] | None = None) -> None:
+    """Run `kubectl vllm-scaler`: the commands of a cluster's user, and the scaler is found in the cluster."""
+    os.environ.pop("VLLM_SCALER_SERVER", None)  # names another one
+    found = {"explain": {"port_forward": True}, "targets": {"port_forward": True}}
+    _run("kubectl vllm-scaler", arguments, _PLUGIN_HELP, _IN_A_CLUSTER, found)
+
+
+def _run(
+    name: str,
+    arguments: Sequence[str] | None,
+    text: str,
+    commands: Sequence[str],
+    defaults: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _app(given)(given, prog_name="vllm-scaler")
+        _app(given, text, commands, defaults)(given, prog_name=name)
     except KeyboardInterrupt:  # before a command takes it for itself
         raise SystemExit(INTERRUPTED) from None
 
 
-def _app(arguments: Sequence[str]) -> typer.Typer:
+def _app(
+    arguments: Sequence[str],
+    text: str,
+    commands: Sequence[str],
+    defaults: Mapping[str, Mapping[str, Any]] | None,
+) -> typer.Typer:
     asked = next((word for word in arguments if not word.startswith("-")), "")
     completing = "_VLLM_SCALER_COMPLETE" in os.environ
     app = typer.Typer(
-        help="A KEDA external scaler for LLM inference.",
+        cls=_Group,
+        help=text,
         no_args_is_help=True,
+        add_completion=defaults is None,  # kubectl completes its plugins in a way of its own
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "default_map": defaults},
     )
     app.callback()(_options)
-    for name, text in _COMMANDS.items():
-        app.command(name, short_help=text)(_function(name) if completing or name == asked else _not_asked)
+    for name in commands:
+        function = _function(name) if completing or name == asked else _not_asked
+        app.command(name, cls=_Command, short_help=_COMMANDS[name])(function)
     return app
+
+
+class _PlainFlags:
+    """Help that shows no value beside an option which has none."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, as typer's help shows them."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class beside this one
+        for parameter in found:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return found
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class _Group(_PlainFlags, TyperGroup):
+    """All of them."""
 
 
 def _function(name: str) -> Callable[..., Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +19,7 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+from scaler.cli.forward import Kubectl, NoWay, Service
 from scaler.serving.protocol.insight_pb2_grpc import InsightStub
 
 CONNECT_S = 5.0
@@ -23,73 +27,143 @@ ANSWER_S = 10.0
 
 NO_SERVER, NO_TARGET, NO_DECISION = 3, 4, 5
 EXIT_CODES = "Exit status: 0 done, 2 wrong use, 3 no server answers, 4 no such target, 5 no decision yet, 1 any other."
-
-_PANEL = "Connection"
-Server = Annotated[
-    str, typer.Option("--server", help="HOST:PORT of the scaler.", envvar="VLLM_SCALER_SERVER", rich_help_panel=_PANEL)
-]
-Ca = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca-file",
-        help="The server's CA, a PEM file; turns TLS on.",
-        envvar="VLLM_SCALER_SERVER_CA_FILE",
-        rich_help_panel=_PANEL,
-        exists=True,
-        dir_okay=False,
-    ),
-]
-Cert = Annotated[
-    Path | None,
-    typer.Option(
-        "--cert-file", help="Client certificate for mutual TLS.", rich_help_panel=_PANEL, exists=True, dir_okay=False
-    ),
-]
-Key = Annotated[
-    Path | None,
-    typer.Option("--key-file", help="Its key.", rich_help_panel=_PANEL, exists=True, dir_okay=False),
-]
-Tls = Annotated[
-    bool,
-    typer.Option("--tls", help="Use TLS with the system's CAs.", rich_help_panel=_PANEL),
-]
-ServerName = Annotated[
-    str | None,
-    typer.Option(
-        "--server-name",
-        help="The name to expect in the server's certificate, when it is reached through a forwarded port.",
-        rich_help_panel=_PANEL,
-    ),
-]
 DEFAULT_SERVER = "localhost:9090"
 
 
-def credentials(tls: bool, ca: Path | None, cert: Path | None, key: Path | None) -> grpc.ChannelCredentials | None:
-    """What the options ask for; None is a plain connection."""
-    if (cert is None) != (key is None):
-        raise typer.BadParameter("--cert-file and --key-file go together")
-    if not (tls or ca or cert):
-        return None
-    root, certificate, private = (file.read_bytes() if file else None for file in (ca, cert, key))
-    return grpc.ssl_channel_credentials(root, private, certificate)
+def _option(name: str, text: str, *, file: bool = False, envvar: str | None = None, metavar: str | None = None) -> Any:
+    return typer.Option(
+        name,
+        help=text,
+        rich_help_panel="Connection",
+        envvar=envvar,
+        metavar=metavar,
+        exists=file,
+        dir_okay=not file,
+        show_default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How the scaler is to be reached, as the options say."""
+
+    server: Annotated[
+        str | None,
+        _option(
+            "--server",
+            f"Where the scaler listens for gRPC. Left out: {DEFAULT_SERVER}, or found by --port-forward.",
+            envvar="VLLM_SCALER_SERVER",
+            metavar="HOST:PORT",
+        ),
+    ] = None
+    port_forward: Annotated[
+        bool,
+        _option(
+            "--port-forward",
+            "Have kubectl find the scaler in the cluster and forward a port to it; `kubectl vllm-scaler` always does.",
+        ),
+    ] = False
+    service: Annotated[
+        str | None,
+        _option("--service", "The scaler's Service, where its label does not find it.", metavar="NAMESPACE/NAME"),
+    ] = None
+    context: Annotated[str | None, _option("--context", "The kubeconfig's context.", metavar="NAME")] = None
+    kubeconfig: Annotated[
+        Path | None, _option("--kubeconfig", "Left out: as kubectl finds it.", metavar="FILE", file=True)
+    ] = None
+    tls: Annotated[bool, _option("--tls", "Use TLS, and trust the system's CAs.")] = False
+    ca_file: Annotated[
+        Path | None,
+        _option(
+            "--ca-file",
+            "Use TLS, and trust this CA (PEM).",
+            envvar="VLLM_SCALER_SERVER_CA_FILE",
+            metavar="FILE",
+            file=True,
+        ),
+    ] = None
+    cert_file: Annotated[
+        Path | None, _option("--cert-file", "Client certificate for mutual TLS (PEM).", metavar="FILE", file=True)
+    ] = None
+    key_file: Annotated[Path | None, _option("--key-file", "Its key (PEM).", metavar="FILE", file=True)] = None
+    server_name: Annotated[
+        str | None,
+        _option(
+            "--server-name",
+            "The name in the server's certificate, if not the host's. Left out with --port-forward: the Service's.",
+            metavar="NAME",
+        ),
+    ] = None
+
+    @property
+    def kubectl(self) -> Kubectl | None:
+        """Who is to find the scaler; None where it is named, or listens on this machine. Raises typer.BadParameter."""
+        if not (self.port_forward or self.service or self.context or self.kubeconfig):
+            return None
+        if self.server is not None:
+            raise typer.BadParameter(
+                "--server (or VLLM_SCALER_SERVER) names the scaler, while kubectl vllm-scaler, --port-forward, "
+                "--service, --context and --kubeconfig find it in a cluster: leave one or the other out"
+            )
+        return Kubectl(self.context, self.kubeconfig)
+
+
+def connecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Way` beside its own; what they say is its argument `way`."""
+
+    @functools.wraps(command)
+    def with_way(**given: Any) -> None:
+        way = Way(**{field.name: given.pop(field.name) for field in fields(Way)})
+        command(**given, way=way)
+
+    own, options = (inspect.signature(part, eval_str=True).parameters.values() for part in (command, Way))
+    parameters = [*(parameter for parameter in own if parameter.name != "way"), *options]
+    kw_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    with_way.__signature__ = inspect.Signature(kw_only)  # type: ignore[attr-defined]  # what typer reads
+    with_way.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_way
 
 
 @contextmanager
-def insight(
-    server: str, secret: grpc.ChannelCredentials | None, server_name: str | None = None
-) -> Iterator[InsightStub]:
+def insight(way: Way) -> Iterator[InsightStub]:
     """A connection to a scaler. What goes wrong ends the program with a line for people and an exit status."""
-    options = [("grpc.ssl_target_name_override", server_name)] if server_name else []
-    channel = grpc.insecure_channel(server, options) if secret is None else grpc.secure_channel(server, secret, options)
-    with channel:
+    secret = _credentials(way)
+    with ExitStack() as stack:
+        server, name, kubectl = way.server or DEFAULT_SERVER, way.server_name, way.kubectl
+        if kubectl is not None:
+            server, service = _forwarded(stack, kubectl, way.service)
+            name = name or f"{service.name}.{service.namespace}.svc"
+        options = [("grpc.ssl_target_name_override", name)] if name else []
+        channel = stack.enter_context(
+            grpc.insecure_channel(server, options) if secret is None else grpc.secure_channel(server, secret, options)
+        )
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_S)
         except grpc.FutureTimeoutError:
-            raise _fail(_no_server(server, secret is not None), NO_SERVER) from None
+            raise _fail(_no_server(server, way, secret is not None), NO_SERVER) from None
         try:
             yield InsightStub(channel)
         except grpc.RpcError as error:
             raise _failure(error, server) from None
+
+
+def _forwarded(stack: ExitStack, kubectl: Kubectl, service: str | None) -> tuple[str, Service]:
+    try:
+        found = Service.parse(service) if service else kubectl.scaler()
+        return stack.enter_context(kubectl.forward(found)), found
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--service") from None
+    except NoWay as error:
+        raise _fail(str(error), NO_SERVER) from None
+
+
+def current_namespace(way: Way) -> str:
+    """Return the namespace of kubectl's context; empty where kubectl is not asked."""
+    kubectl = way.kubectl
+    try:
+        return kubectl.namespace() if kubectl else ""
+    except NoWay as error:
+        raise _fail(str(error), NO_SERVER) from None
 
 
 def as_dict(message: Message) -> dict[str, Any]:
@@ -97,12 +171,24 @@ def as_dict(message: Message) -> dict[str, Any]:
     return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
 
 
-def _no_server(server: str, tls: bool) -> str:
-    lines = [
-        f"no scaler answers at {server} within {CONNECT_S:g} s" + (" over TLS" if tls else ""),
-        "  in a cluster: kubectl -n NAMESPACE port-forward service/vllm-scaler 9090:9090",
-        "  elsewhere:    name it with --server HOST:PORT or VLLM_SCALER_SERVER",
-    ]
+def _credentials(way: Way) -> grpc.ChannelCredentials | None:
+    """What the options ask for; None is a plain connection."""
+    if (way.cert_file is None) != (way.key_file is None):
+        raise typer.BadParameter("--cert-file and --key-file go together")
+    if not (way.tls or way.ca_file or way.cert_file):
+        return None
+    files = (way.ca_file, way.cert_file, way.key_file)
+    root, certificate, private = (file.read_bytes() if file else None for file in files)
+    return grpc.ssl_channel_credentials(root, private, certificate)
+
+
+def _no_server(server: str, way: Way, tls: bool) -> str:
+    lines = [f"no scaler answers at {server} within {CONNECT_S:g} s" + (" over TLS" if tls else "")]
+    if way.kubectl is None:
+        lines += [
+            "  in a cluster: add --port-forward, or ask by kubectl vllm-scaler",
+            "  elsewhere:    name it with --server HOST:PORT or VLLM_SCALER_SERVER",
+        ]
     if not tls:
         lines.append("  if it serves TLS: add --tls or --ca-file, and for mutual TLS --cert-file and --key-file")
     return "\n".join(lines)

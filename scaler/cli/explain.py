@@ -18,42 +18,64 @@ from scaler.quoting import quoted
 from scaler.serving.protocol import insight_pb2 as pb
 
 
+@client.connecting
 def explain(
-    target: Annotated[str, typer.Argument(help="NAMESPACE/NAME of the ScaledObject.", metavar="NS/NAME")],
+    target: Annotated[
+        str, typer.Argument(help="The ScaledObject; its namespace may stand before it.", metavar="[NAMESPACE/]NAME")
+    ],
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NAME", help="Its namespace. Left out with --port-forward: the context's."
+        ),
+    ] = "",
     trigger: Annotated[
-        str, typer.Option(help="Which trigger, where the ScaledObject has several for this scaler.")
+        str, typer.Option(metavar="ID", help="Which trigger, where the ScaledObject has several for this scaler.")
     ] = "",
     ago: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="Tell what stood so long ago, such as 20m; an hour is kept."),
+        typer.Option(metavar="DURATION", help="Tell what stood so long ago, such as 20m; an hour is remembered."),
     ] = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every decision until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with --watch one line for each decision.")] = False,
-    server: client.Server = client.DEFAULT_SERVER,
-    tls: client.Tls = False,
-    ca_file: client.Ca = None,
-    cert_file: client.Cert = None,
-    key_file: client.Key = None,
-    server_name: client.ServerName = None,
+    *,
+    way: client.Way,
 ) -> None:
     """Tell what the scaler saw, what it decided and why.
 
-    Everything comes from a running scaler (see `--server`); nothing is worked out here.
+    Everything comes from a running scaler, and from what it remembers.
+
+    \b
+    vllm-scaler explain serving/llama                    # one that listens at localhost:9090
+    vllm-scaler explain serving/llama --watch
+    vllm-scaler explain serving/llama --ago 20m --server 10.0.0.7:9090
+    kubectl vllm-scaler explain llama -n serving         # the one in the cluster
     """
-    namespace, slash, name = target.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise typer.BadParameter(f"{quoted(target)} is no NAMESPACE/NAME, such as serving/llama-70b")
     if ago and watch:
         raise typer.BadParameter("--ago and --watch exclude each other")
-    ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger, seconds_ago=_seconds(ago))
-    secret = client.credentials(tls, ca_file, cert_file, key_file)
-    with client.insight(server, secret, server_name) as stub:
+    seconds_ago = _seconds(ago)
+    namespace, name = _named(target, namespace, way)
+    ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger, seconds_ago=seconds_ago)
+    with client.insight(way) as stub:
         if not watch:
             _show([stub.Explain(ref, timeout=client.ANSWER_S)], as_json, indent=2)
         elif as_json or not sys.stdout.isatty():
             _show(stub.Watch(ref), as_json)
         else:
             _live(stub.Watch(ref))
+
+
+def _named(target: str, namespace: str, way: client.Way) -> tuple[str, str]:
+    """Return namespace and name of the ScaledObject that is meant."""
+    before, slash, name = target.rpartition("/")
+    if not name or "/" in before or (slash and not before):
+        raise typer.BadParameter(f"{quoted(target)} is no NAMESPACE/NAME, such as serving/llama-70b")
+    if before and namespace not in ("", before):
+        raise typer.BadParameter(f"{quoted(target)} is in another namespace than --namespace {quoted(namespace)}")
+    found = before or namespace or client.current_namespace(way)
+    if not found:
+        raise typer.BadParameter(f"in which namespace is {quoted(name)}? Right is NAMESPACE/NAME, or -n NAMESPACE")
+    return found, name
 
 
 def _seconds(ago: str) -> float:

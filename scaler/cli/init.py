@@ -48,12 +48,13 @@ def init(
         str | None,
         typer.Argument(
             metavar="KIND/NAME",
-            help="A deployment, statefulset, leaderworkerset, rayworkergroup or inferenceservice.",
+            help="What to scale: a deployment, statefulset, leaderworkerset, rayworkergroup or inferenceservice.",
             show_default=False,
         ),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="Left out: the kubeconfig's, or the file's.")
+        str,
+        typer.Option("--namespace", "-n", metavar="NAME", help="Left out: the context's, or the file's."),
     ] = "",
     file: Annotated[
         str | None,
@@ -68,12 +69,25 @@ def init(
         ),
     ] = None,
     minimum: Annotated[
-        int | None, typer.Option("--min", min=1, max=10**6, help="Left out: as it was, else 1.", show_default=False)
+        int | None,
+        typer.Option(
+            "--min",
+            min=1,
+            max=10**6,
+            metavar="NUMBER",
+            help="Never fewer replicas. Left out: as it was, else 1.",
+            show_default=False,
+        ),
     ] = None,
     maximum: Annotated[
         int | None,
         typer.Option(
-            "--max", min=1, max=10**6, help="Left out: as it was, else twice what is there.", show_default=False
+            "--max",
+            min=1,
+            max=10**6,
+            metavar="NUMBER",
+            help="Never more replicas. Left out: as it was, else twice what is there.",
+            show_default=False,
         ),
     ] = None,
     start_up_time: Annotated[
@@ -93,8 +107,11 @@ def init(
     ] = None,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(help="The cluster; left out, it is found as kubectl finds it.", exists=True, dir_okay=False),
+        typer.Option(
+            metavar="FILE", help="The cluster; left out, it is found as kubectl finds it.", exists=True, dir_okay=False
+        ),
     ] = None,
+    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context.")] = None,
 ) -> None:
     """Write a ScaledObject for a workload, each choice with its reason, and a PodDisruptionBudget as a hint.
 
@@ -127,7 +144,7 @@ def init(
         if file is not None:
             target = target_of(chosen(_manifests(file), kind, name, namespace))
         elif kind is not None:
-            target, measured = asyncio.run(_live(kubeconfig, kind, name, namespace, measure=told is None))
+            target, measured = asyncio.run(_live(kubeconfig, context, kind, name, namespace, measure=told is None))
         else:
             target = target_of_former(former_of(known, None, namespace), namespace)
         before = former_of(known, target, namespace) if former is not None else None
@@ -166,10 +183,10 @@ def _or_refuse(found: Manifest | Flaw) -> Manifest:
 
 
 async def _live(
-    kubeconfig: Path | None, kind: Kind, name: str, namespace: str, *, measure: bool
+    kubeconfig: Path | None, context: str | None, kind: Kind, name: str, namespace: str, *, measure: bool
 ) -> tuple[Target, StartUp | None]:
     """Read a workload, its `/scale` and, to `measure` a start-up, its pods."""
-    async with await ApiClient.connect(kubeconfig) as client:
+    async with await ApiClient.connect(kubeconfig, context) as client:
         namespace = namespace or client.namespace
         try:
             item = await client.get(kind.resource, namespace, name)

@@ -17,19 +17,23 @@ from scaler.serving.protocol import insight_pb2 as pb
 WIDE = 400
 
 
+@client.connecting
 def targets(
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.")] = "",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Only those in this namespace.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="JSON for machines.")] = False,
-    server: client.Server = client.DEFAULT_SERVER,
-    tls: client.Tls = False,
-    ca_file: client.Ca = None,
-    cert_file: client.Cert = None,
-    key_file: client.Key = None,
-    server_name: client.ServerName = None,
+    *,
+    way: client.Way,
 ) -> None:
-    """List the targets of a running scaler: replicas wanted and there, state, and the last change."""
-    secret = client.credentials(tls, ca_file, cert_file, key_file)
-    with client.insight(server, secret, server_name) as stub:
+    """List what a running scaler serves: replicas wanted and there, state, and the last change or what is wrong.
+
+    \b
+    vllm-scaler targets                         # of the scaler that listens at localhost:9090
+    vllm-scaler targets -n serving --json
+    kubectl vllm-scaler targets                 # of the one in the cluster
+    """
+    with client.insight(way) as stub:
         answer = stub.ListTargets(pb.ListTargetsRequest(namespace=namespace), timeout=client.ANSWER_S)
     if as_json:
         print(json.dumps(client.as_dict(answer)["targets"], indent=2))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,19 +37,20 @@ _RELOAD_INTERVAL_S = 10.0
 class ApiClient:
     """A client of one API server. Make it with `connect`; it is an async context manager."""
 
-    def __init__(self, kubeconfig: Path | None, connection: Connection) -> None:
-        self._kubeconfig = kubeconfig
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], connection: Connection) -> None:
+        self._connect = connect
         self._connection = connection
         self._reloading = asyncio.Lock()
         self._reloaded_at = float("-inf")
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None = None) -> Self:
+    async def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
         """Find the cluster: `kubeconfig`, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
 
-        Sends nothing yet. Raises ConfigurationError when there is none.
+        A `context` is one of a kubeconfig file. Sends nothing yet. Raises ConfigurationError when there is none.
         """
-        return cls(kubeconfig, await Connection.open(kubeconfig))
+        connect = partial(Connection.open, kubeconfig, context)
+        return cls(connect, await connect())
 
     @property
     def server(self) -> str:
@@ -188,7 +190,7 @@ class ApiClient:
                 return False
             self._reloaded_at = time.monotonic()
             try:
-                self._connection = await Connection.open(self._kubeconfig)
+                self._connection = await self._connect()
             except ConfigurationError as error:
                 log.warning("credentials refused, and there are no others", error=str(error))
                 return False

@@ -56,16 +56,16 @@ class Connection:
         self._rest = RESTClientObject(configuration)
 
     @classmethod
-    async def open(cls, kubeconfig: Path | None) -> Self:
+    async def open(cls, kubeconfig: Path | None, context: str | None = None) -> Self:
         """Find the cluster: `kubeconfig`, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
 
-        Sends nothing yet. Raises ConfigurationError.
+        A `context` is one of a kubeconfig file. Sends nothing yet. Raises ConfigurationError.
         """
         if kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
             kubeconfig = Path(named)
-        if kubeconfig is None and _HOST in os.environ:
+        if kubeconfig is None and context is None and _HOST in os.environ:
             return cls._in_cluster()
-        return await cls._by_file(_existing(kubeconfig or _DEFAULT_KUBECONFIG))
+        return await cls._by_file(_existing(kubeconfig or _DEFAULT_KUBECONFIG), context)
 
     @classmethod
     def _in_cluster(cls) -> Self:
@@ -78,12 +78,12 @@ class Connection:
             raise ConfigurationError(f"this pod's own account cannot be used: {one_line(error)}") from None
 
     @classmethod
-    async def _by_file(cls, path: Path) -> Self:
+    async def _by_file(cls, path: Path, context: str | None) -> Self:
         configuration = Configuration()
         try:
-            loader = await load_kube_config(str(path), client_configuration=configuration, persist_config=False)
-            context: Any = loader.current_context
-            return cls(configuration, context["context"].get("namespace") or "default")
+            loader = await load_kube_config(str(path), context, configuration, persist_config=False)
+            current: Any = loader.current_context
+            return cls(configuration, current["context"].get("namespace") or "default")
         except Exception as error:  # the library also asserts and indexes its way through the file
             raise ConfigurationError(f"kubeconfig {path} cannot be used: {one_line(error)}") from None
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from scaler.cluster.client import ApiClient
 from scaler.cluster.errors import ApiError, ConfigurationError
@@ -65,6 +66,28 @@ async def test_kubeconfig_that_makes_no_sense_is_told_in_one_line(tmp_path: Path
     with pytest.raises(ConfigurationError, match=r"^kubeconfig .* cannot be used: .+$") as caught:
         await ApiClient.connect(path)
     assert "\n" not in str(caught.value)
+
+
+async def test_context_is_one_of_the_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")  # a pod's own account has no contexts
+    contexts = {name: {"cluster": name, "user": "me", "namespace": f"{name}-models"} for name in ("east", "west")}
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "east",
+                "contexts": [{"name": name, "context": context} for name, context in contexts.items()],
+                "clusters": [{"name": name, "cluster": {"server": f"http://{name}:80"}} for name in contexts],
+                "users": [{"name": "me", "user": {}}],
+            }
+        )
+    )
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    async with await ApiClient.connect() as east, await ApiClient.connect(context="west") as west:
+        assert (east.server, east.namespace) == ("http://east:80", "east-models")
+        assert (west.server, west.namespace) == ("http://west:80", "west-models")
+    with pytest.raises(ConfigurationError, match="north"):
+        await ApiClient.connect(context="north")
 
 
 async def test_pod_without_its_account_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
