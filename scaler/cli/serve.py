@@ -28,6 +28,7 @@ from scaler.cluster.errors import ConfigurationError
 from scaler.cluster.events import EventRecorder
 from scaler.cluster.lease import Election
 from scaler.cluster.model import Discovery, DiscoveryError, ScaledObject, Workload
+from scaler.cluster.pod_marks import PodMarker
 from scaler.cluster.ray.bridge import RayBridge
 from scaler.cluster.scaled_objects import OwnAddresses
 from scaler.cluster.warm.keeper import WarmKeeper
@@ -38,6 +39,7 @@ from scaler.serving.announcements import Announcer
 from scaler.serving.direct import DirectDelivery
 from scaler.serving.host import STANDBY, Host, Ports, calm_collector
 from scaler.serving.pod_loads import pod_loads
+from scaler.serving.removal import Removal
 from scaler.serving.silence import Silence
 from scaler.serving.tls import TlsError, TlsFiles
 from scaler.serving.warmth import SHADOW, WITHOUT, Warmth, warm_wishes
@@ -86,6 +88,8 @@ class Plan:
     warm: Way | None
     """None: no room is made, whatever triggers ask for."""
     placeholders: Placeholders
+    idle_first: bool
+    protect_busy: bool
 
 
 def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: str | None = None) -> Any:
@@ -165,6 +169,22 @@ def serve(
     warm_image: Annotated[
         str, _option("Cluster", "--warm-image", "Their image, which does nothing.", metavar="IMAGE")
     ] = "registry.k8s.io/pause:3.10",
+    idle_first: Annotated[
+        bool,
+        _option(
+            "Cluster",
+            "--idle-first",
+            "Before a scale-down, have ReplicaSets take idle pods first (pod-deletion-cost).",
+        ),
+    ] = False,
+    protect_busy: Annotated[
+        bool,
+        _option(
+            "Cluster",
+            "--protect-busy",
+            "Keep Karpenter and the Cluster Autoscaler from nodes whose pods load or are busy.",
+        ),
+    ] = False,
     allow_endpoints: Annotated[
         str,
         _option(
@@ -254,6 +274,8 @@ def serve(
             ray_token_file=ray_token_file,
             warm=warm,
             placeholders=Placeholders(warm_priority_class, warm_image),
+            idle_first=idle_first,
+            protect_busy=protect_busy,
         )
         calm_collector()
         uvloop.run(_run(plan))
@@ -333,8 +355,13 @@ async def _run_in_cluster(
         keeper = WarmKeeper(client, discovery, events, wishes, leads, plan.warm, plan.placeholders, plan.namespaces)
         listeners.append(keeper.show)
     targets.world.observers.append(Warmth(keeper, SHADOW if plan.shadow else WITHOUT).note)
+    marker = PodMarker(client)
+    if (plan.idle_first or plan.protect_busy) and not plan.shadow:
+        removal = Removal(marker, leads, idle_first=plan.idle_first, protect_busy=plan.protect_busy)
+        listeners.append(removal.show)
+        targets.world.observers.append(removal.note)
     host = await stack.enter_async_context(Host(targets, plan.ports))
-    tasks = [_started(stack, part.run()) for part in (discovery, events, silence)]
+    tasks = [_started(stack, part.run()) for part in (discovery, events, silence, marker)]
     if keeper:
         tasks.append(_started(stack, keeper.run()))
     if plan.ray:

@@ -40,6 +40,10 @@ class Pod:
     """Container ports by name; unnamed ones by their number as text."""
     reason: str = ""
     """Why it is unschedulable or does not start, in the cluster's own words."""
+    controller: str = ""
+    """Kind of the object that made it and takes it away, say `ReplicaSet`."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """Its annotations of `pod_marks.MARKS`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from scaler.cluster.client import Json
 from scaler.cluster.model import Phase, Pod
+from scaler.cluster.pod_marks import MARKS
 from scaler.cluster.times import unix
 
 _WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
@@ -65,6 +66,8 @@ def parse_pod(item: Json, before: LabelledPod | None) -> LabelledPod | None:
         node=intern(spec.get("nodeName", "")),
         ports=_ports(tuple(_named_ports(spec))),
         reason=reason[:_REASON_LENGTH],
+        controller=intern(next((o["kind"] for o in metadata.get("ownerReferences") or () if o.get("controller")), "")),
+        marks={key: value for key, value in (metadata.get("annotations") or {}).items() if key in MARKS},
     )
     return LabelledPod(pod, {intern(key): intern(value) for key, value in labels.items()})
 

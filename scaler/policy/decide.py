@@ -52,6 +52,7 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
         time=observation.time,
         desired=desired,
         reason=_reason(draft, desired),
+        falls_in_s=_falls_in_s(draft, desired),
         blocked=draft.blocked,
         warm=warm(draft, desired),
         active=_active(draft),
@@ -73,6 +74,12 @@ def _reason(draft: Draft, desired: int) -> str:
             settled = step
         before = ceil(step.replicas)
     return f"{settled.rule}: {settled.text}" if settled else "steady"
+
+
+def _falls_in_s(draft: Draft, desired: int) -> float | None:
+    if desired < draft.base:
+        return 0.0
+    return draft.falls_in_s if draft.base > draft.observation.limits.minimum else None
 
 
 def _active(draft: Draft) -> bool:

@@ -45,6 +45,8 @@ class Decision:
     """Replicas that each signal asked for."""
     steps: tuple[Step, ...]
     emission: Emission
+    falls_in_s: float | None = None
+    """How soon the count may fall if the load stays as it is; 0 as it falls, None while no fall is wanted."""
     blocked: str = ""
     """Why more replicas would find no node, empty where they would: the target is capacity-blocked."""
     warm: int = 0

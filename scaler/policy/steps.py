@@ -60,6 +60,8 @@ class Draft:
     ignorant: list[str] = field(default_factory=list)
     """Signals that were asked for and could not be known."""
     burst: bool = False
+    falls_in_s: float | None = None
+    """How soon the delay lets the count fall; None while no fall is wanted, or something else keeps it."""
     blocked: str = ""
     """Why more replicas would find no node, empty where they would."""
     steps: list[Step] = field(default_factory=list)
@@ -313,6 +315,8 @@ def _stabilize(draft: Draft, want: int) -> None:
         )
     elif want < base and down > want:
         draft.want = float(min(base, down))
+        kept = [time for time, wanted in state.down_window if wanted >= base]
+        draft.falls_in_s = kept[-1] + settings.downscale_delay_s - now if kept else 0.0
         draft.say(
             "delay",
             f"{want} not yet: {down} was wanted within the downscale delay of {settings.downscale_delay_s:g}s",
@@ -336,6 +340,7 @@ def _consecutive(draft: Draft, want: int) -> None:
         state.direction = 0
         return
     draft.want = float(base)
+    draft.falls_in_s = length - held if direction < 0 else None
     which = "upscale" if direction > 0 else "downscale"
     draft.say("delay", f"{want} not yet: wanted for {number(held)}s of the {which} delay of {length:g}s")
 

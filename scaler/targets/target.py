@@ -123,6 +123,8 @@ class Target:
         """Replicas for which room is kept on nodes that are there."""
         self.without_room = ""
         """Why nodes may have no room for the replicas to come that it wants room for; empty while all is well."""
+        self.unmarked = ""
+        """Why its pods cannot be marked by what they have to do; empty while they can, or need not be."""
         self.asking = Asking(world.clock)
         self._world = world
         self._discovery = discovery or world.discovery
@@ -290,7 +292,7 @@ class Target:
     def warnings(self) -> tuple[str, ...]:
         """Things to know, one line each."""
         workload = self.latest.warnings if self.latest else ()
-        return (*filter(None, (self.invalid, self.unasked, self.without_room)), *workload)
+        return (*filter(None, (self.invalid, self.unasked, self.without_room, self.unmarked)), *workload)
 
     @property
     def active(self) -> bool:

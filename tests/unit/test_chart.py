@@ -25,6 +25,7 @@ replicaCount: 2
 leaderElection: {enabled: true}
 watchNamespaces: [serving, batch]
 extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkersets}]
+removal: {idleFirst: true, protectBusy: true}
 delivery: {direct: true}
 policies: {chat: {policy: adaptive, headroom: 10%, maxNumSeqs: 64, startingCredit: false}}
 shadow: true
@@ -145,6 +146,8 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--warm=placeholders",
         "--warm-priority-class=low",
         "--warm-image=mirror/pause:3",
+        "--idle-first",
+        "--protect-busy",
         "--leader-elect",
         "--lease-name=vllm-scaler",
         "--tls-cert=/etc/vllm-scaler/tls/tls.crt",
@@ -284,6 +287,15 @@ def test_room_on_nodes_brings_the_rights_of_its_way_alone() -> None:
         assert set(rules(values)) - set(rules()) == expected
         assert f"--warm={by}" in pod(values)["containers"][0]["args"]
         assert ("PriorityClass" in {document["kind"] for document in rendered(values)}) == (by != "buffer")
+
+
+@pytest.mark.parametrize(("key", "option"), [("idleFirst", "--idle-first"), ("protectBusy", "--protect-busy")])
+def test_pods_are_patched_only_where_they_are_to_be_marked(key: str, option: str) -> None:
+    values = f"removal: {{{key}: true}}"
+    plain, marking = set(rules()), set(rules(values))
+    assert marking - plain == {("", "pods", ("list", "watch", "patch"))}
+    assert plain - marking == {("", "pods", ("list", "watch"))}
+    assert option in pod(values)["containers"][0]["args"]
 
 
 def test_placeholders_give_way_to_every_pod_and_to_none_of_themselves() -> None:

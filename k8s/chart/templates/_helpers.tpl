@@ -46,7 +46,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   verbs: [list, watch]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch]
+  verbs: [list, watch{{ if or .Values.removal.idleFirst .Values.removal.protectBusy }}, patch{{ end }}]
 - apiGroups: [apps]
   resources: [deployments, statefulsets]
   verbs: [list, watch]

@@ -294,7 +294,8 @@ def _operated(item: Json, operations: list[Json]) -> Json | None:
 
 
 def _merged(item: Json, patch: Json) -> Json:
+    """Apply a JSON merge patch: null takes a value away."""
     result = dict(item)
     for key, value in patch.items():
         result[key] = _merged(result.get(key) or {}, value) if isinstance(value, dict) else value
-    return result
+    return {key: value for key, value in result.items() if key not in patch or value is not None}

@@ -148,6 +148,14 @@ def test_address_and_place_are_kept() -> None:
     assert (found.ip, found.host_ip, found.node) == ("10.0.0.7", "10.1.0.1", "node-0")
 
 
+def test_who_made_a_pod_and_which_marks_it_carries_are_kept() -> None:
+    owners = [{"kind": "Node", "name": "n"}, {"kind": "ReplicaSet", "name": "llama-5d8f", "controller": True}]
+    marks = {"controller.kubernetes.io/pod-deletion-cost": "3", "karpenter.sh/do-not-disrupt": "true"}
+    found = parsed(pod("p", READY, ownerReferences=owners, annotations={**marks, "note": "anything"}))
+    assert (found.controller, found.marks) == ("ReplicaSet", marks)
+    assert (parsed(pod("p", READY)).controller, parsed(pod("p", READY)).marks) == ("", {})
+
+
 def test_pod_without_any_status_is_starting() -> None:
     item = pod("p")
     item["status"] = {}
