@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cluster import toolchain
+from tests.cluster import kserve, toolchain
 from tests.cluster.control_plane import ControlPlane, Manifest
 
 pytestmark = pytest.mark.toolchain
 
 K8S = Path(__file__).parents[2] / "k8s"
+EXAMPLES = sorted(file for file in (K8S / "examples").rglob("*.yaml") if not file.stem.endswith("-values"))
 
 FULL = """
 replicaCount: 2
@@ -32,9 +34,10 @@ networkPolicy: {egress: {enabled: true}}
 
 @pytest.fixture(scope="module")
 def strict(api_server: ControlPlane) -> ControlPlane:
-    """The API server with KEDA's and KubeRay's resources, the chart's own, and the namespaces of chart and examples."""
-    for part in ("keda", "kuberay"):
-        api_server.apply_crds(toolchain.module_dir(part) / "config" / "crd" / "bases")
+    """The API server with the resources of the examples' projects, the chart's own, and the namespaces of both."""
+    for part, file in (("keda", ""), ("kuberay", ""), ("lws", "leaderworkerset.x-k8s.io_leaderworkersets.yaml")):
+        api_server.apply_crds(toolchain.module_dir(part) / "config" / "crd" / "bases" / file)
+    kserve.install_kinds(api_server, "serving.kserve.io_inferenceservices")
     api_server.apply(*(made for made in rendered("ray: {enabled: true}") if made["kind"] == "CustomResourceDefinition"))
     for name in ("keda", "serving"):
         api_server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -64,11 +67,29 @@ def test_the_chart_is_accepted(strict: ControlPlane, values: str) -> None:
     assert refused(strict, manifests) == ""
 
 
-@pytest.mark.parametrize("file", sorted((K8S / "examples").rglob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: str(file.relative_to(K8S / "examples")))
 def test_the_examples_are_accepted(strict: ControlPlane, file: Path) -> None:
-    manifests = [m for m in yaml.safe_load_all(file.read_text()) if m["kind"] != "LeaderWorkerSet"]
-    assert any(manifest["kind"] == "ScaledObject" for manifest in manifests)
+    manifests = list(yaml.safe_load_all(file.read_text()))
+    assert manifests
     assert refused(strict, manifests) == ""
+
+
+def test_what_production_stack_makes_of_its_values_is_accepted(strict: ControlPlane) -> None:
+    values = yaml.safe_load((K8S / "examples" / "production-stack-values.yaml").read_text())
+    (model,) = values["servingEngineSpec"]["modelSpec"]
+    assert model["keda"].pop("enabled")
+    # The chart passes the rest of the block on as it is, and puts the names of its own objects to it.
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"vllm-{model['name']}-deployment-vllm"}
+    scaled_object = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": f"vllm-{model['name']}-scaledobject", "namespace": "serving"},
+        "spec": {"scaleTargetRef": target, **model["keda"]},
+    }
+    assert refused(strict, [scaled_object]) == ""
+    lint = [sys.executable, "-c", "from scaler.cli import main; main()", "lint", "--strict", "-"]
+    linted = subprocess.run(lint, input=yaml.safe_dump(scaled_object), capture_output=True, text=True, check=False)
+    assert linted.returncode == 0, linted.stdout
 
 
 def test_a_misspelt_field_would_be_refused(strict: ControlPlane) -> None:

@@ -1,4 +1,4 @@
-"""``make toolchain``: builds what the cache lacks of the named parts (of all of them unless named)."""
+"""``make toolchain``: builds or downloads what is not there of the named parts (of all of them unless named)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ def main(names: list[str]) -> int:
 
 def _build(name: str) -> None:
     part = toolchain.PARTS.get(name)
+    if part and not part.programs:
+        print(f"{name}: {toolchain.module_dir(name)}", flush=True)
+        return
     paths = [toolchain.binary(name, program) for program in (part.programs if part else [name])]
     print(f"{name}: {paths[0].parent}", flush=True)
 

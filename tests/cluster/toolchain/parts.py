@@ -1,8 +1,9 @@
 """The table of programs that tests of a real control plane run, each built from its published Go module.
 
 A part is one Go module with a folder of its name beside this file. The folder's ``go.mod`` pins the version
-(and, with ``go.sum``, everything it is built from); its ``tool`` lines name the packages below. A further
-part is one more folder and one more entry here; an older version of one is an entry that differs in its name.
+(and, with ``go.sum``, everything it is built from); its ``tool`` lines name the packages below. A part without
+programs is of use for its files. A further part is one more folder and one more entry here; an older version of
+one is an entry that differs in its name.
 """
 
 from __future__ import annotations
@@ -130,6 +131,12 @@ PARTS: Mapping[str, Part] = {
             module="github.com/ray-project/kuberay/ray-operator",
             programs={"kuberay": "github.com/ray-project/kuberay/ray-operator"},
         ),
+        Part(
+            name="kserve",
+            module="github.com/kserve/kserve",
+            programs={"kserve": "github.com/kserve/kserve/cmd/manager"},
+        ),
+        Part(name="lws", module="sigs.k8s.io/lws", programs={}),  # for its CustomResourceDefinitions
         Part(  # with its kwok provider: a real node autoscaler whose nodes are kwok's
             name="karpenter",
             module="sigs.k8s.io/karpenter",
