@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -37,11 +37,10 @@ Words = Mapping[str, str]
 
 def pages() -> dict[Path, str]:
     """Every page of the reference, as it should be."""
-    writers = {"trigger": trigger, "presets": presets, "serve": serve_options, "chart": chart, "metrics": own_metrics}
     return {
-        FOLDER / f"{name}{suffix}": WRITTEN + "\n" + "\n".join(write(words(language))) + "\n"
+        FOLDER / f"{name}{suffix}": "\n".join([*write(words(language)), "", WRITTEN])
         for language, suffix in LANGUAGES.items()
-        for name, write in writers.items()
+        for name, write in WRITERS.items()
     }
 
 
@@ -49,8 +48,8 @@ def words(language: str) -> Words:
     """The translations into a language."""
     if language == "en":
         return {}
-    translations: Words = yaml.safe_load((Path(__file__).parent / f"reference.{language}.yaml").read_text("utf-8"))
-    return translations
+    pairs = yaml.safe_load((Path(__file__).parent / f"reference.{language}.yaml").read_text("utf-8"))
+    return {pair["en"]: pair[language] for pair in pairs}
 
 
 def trigger(words: Words) -> Iterator[str]:
@@ -234,6 +233,16 @@ def _row(cells: Iterable[str]) -> str:
 
 def _in(text: str, words: Words) -> str:
     return words.get(text, text)
+
+
+WRITERS: Mapping[str, Callable[[Words], Iterator[str]]] = {
+    "trigger": trigger,
+    "presets": presets,
+    "serve": serve_options,
+    "chart": chart,
+    "metrics": own_metrics,
+}
+"""Page → what writes its lines."""
 
 
 def main() -> None:
