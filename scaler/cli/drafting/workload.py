@@ -166,7 +166,7 @@ def _predictor(service: Manifest) -> Target:
     if mode and mode not in _STANDARD:
         raise Refused(
             f"{called} is in KServe's mode {quoted(mode)}, in which its own autoscaler sets the count; right is a "
-            f"service with the annotation {_KSERVE}/deploymentMode: Standard (KServe before 0.15: RawDeployment)"
+            f"service with the annotation {_KSERVE}/deploymentMode: Standard (KServe before 0.16: RawDeployment)"
         )
     if service.get("spec", "predictor", "workerSpec") is not None:
         raise Refused(
@@ -176,7 +176,7 @@ def _predictor(service: Manifest) -> Target:
     to_do = []
     if not mode:
         to_do.append(
-            f"KServe must make a Deployment of it: the annotation {_KSERVE}/deploymentMode: Standard (before 0.15: "
+            f"KServe must make a Deployment of it: the annotation {_KSERVE}/deploymentMode: Standard (before 0.16: "
             "RawDeployment), unless that is the installation's default."
         )
     if service.text(*annotations, f"{_KSERVE}/autoscalerClass") != "external":

@@ -90,7 +90,7 @@ def drain(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
             yield Flaw(
                 workload.place(*path, "containers"),
                 f"{workload.kind} {workload.name} has neither --shutdown-timeout nor a preStop hook",
-                "--shutdown-timeout=120 among vLLM's arguments (vLLM 0.20 or newer), preStop: {sleep: {seconds: 15}}, "
+                "--shutdown-timeout=120 among vLLM's arguments (vLLM 0.18 or newer), preStop: {sleep: {seconds: 15}}, "
                 "and terminationGracePeriodSeconds above their sum",
             )
 
