@@ -16,12 +16,15 @@ class Starts:
     """
 
     def __init__(self) -> None:
-        self._target = self._running = 0
+        self._target: int | None = None
+        self._running = 0
         self._asked: deque[float] = deque()
         self._seconds: deque[float] = deque(maxlen=_REMEMBERED)
 
     def see(self, target: int, running: int, time: float) -> None:
         """Take in the counts of this moment (seconds)."""
+        if self._target is None:  # those that run already were asked for nobody knows when
+            self._target = self._running = running
         for _ in range(target - self._target):
             self._asked.append(time)
         for _ in range(running - self._running):

@@ -1,0 +1,26 @@
+"""An engine is ready when it has made a token: kernels are compiled, graphs captured and weights in place by then."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from inference.asgi import Application, call
+
+
+class NoToken(Exception):
+    """The engine did not make a token; the message says what it said instead."""
+
+
+async def first_token(app: Application) -> None:
+    """Let the application of an engine with OpenAI's API make one token. Raises NoToken."""
+    key = os.environ.get("VLLM_API_KEY")
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    status, body = await call(app, "GET", "/v1/models", **headers)
+    if status != 200:
+        raise NoToken(f"GET /v1/models says {status} {body[:200]!r}")
+    model = json.loads(body)["data"][0]["id"]
+    question = {"model": model, "prompt": "1", "max_tokens": 1, "temperature": 0}
+    status, body = await call(app, "POST", "/v1/completions", question, **headers)
+    if status != 200:
+        raise NoToken(f"POST /v1/completions says {status} {body[:200]!r}")

@@ -1,0 +1,231 @@
+"""What stands before an engine's OpenAI-compatible API: admission, readiness, drain, and a look at every request.
+
+It is ASGI middleware. In a plain pod vLLM takes it itself, with its settings in the environment:
+
+    INFERENCE_GATE='{"ttftSlo": "3s"}' vllm serve MODEL --middleware inference.gate.Gate
+
+- `GET /health` is 503 until the engine has made a first token, and again while the replica drains.
+- `POST /v1/…` waits for its turn, `ttftSlo` at most; then the answer is 429 with `Retry-After`.
+- `POST /drain`, from the pod itself, begins the end and answers when the last request is served (`inference.drain`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import math
+import re
+import time
+from typing import Any
+
+from inference.admission import Admission, RequestClass, class_of
+from inference.asgi import Application, Message, Receive, Scope, Send, answer
+from inference.first_token import first_token
+from inference.meter import Gauges, Meter
+from inference.settings import GateSettings
+from scaler.policy import Load
+
+log = logging.getLogger(__name__)
+
+_EVENT = b"data: "
+_LAST_EVENT = b"data: [DONE]"
+_USAGE = re.compile(rb'"completion_tokens": ?(\d+)')
+_MODEL_PATHS = "/v1/"
+_TRY_AGAIN_S = 1.0
+
+
+class Gate:
+    """Admits requests to the application `app`, one for each process."""
+
+    def __init__(self, app: Application, settings: GateSettings | None = None, *, may_drain: bool = True) -> None:
+        """Without settings they are those of the environment. Raises SettingsError."""
+        self._app = app
+        self._settings = settings or GateSettings.from_environment()
+        self._may_drain = may_drain
+        self._admission: Admission[asyncio.Future[None]] = Admission(self._settings)
+        self._meter = Meter()
+        self._is_warm = False
+        self._warming: asyncio.Task[None] | None = None
+        self._draining = False
+        self._refusing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        match scope["method"], scope["path"]:
+            case "GET", "/health":
+                await self._health(scope, receive, send)
+            case "POST", "/drain" if self._may_drain:
+                await self._answer_drain(scope, send)
+            case "POST", path if path.startswith(_MODEL_PATHS):
+                await self._serve(scope, receive, send)
+            case _:
+                await self._app(scope, receive, send)
+
+    # What others look at
+
+    def load(self, gauges: Gauges) -> Load:
+        """Return this replica's load; `gauges` is what the engine says of the moment."""
+        return self._meter.load(time.monotonic(), self._admission.waiting, gauges, self._admission.running)
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in the engine now."""
+        return self._admission.limit.value
+
+    # Life
+
+    async def warm(self) -> None:
+        """Return when the engine has made a first token, tried until it does."""
+        while not self._is_warm:
+            try:
+                await first_token(self._app)
+                self._is_warm = True
+            except Exception as error:  # an engine that starts may say anything
+                log.info("no first token yet: %s", error)
+                await asyncio.sleep(_TRY_AGAIN_S)
+
+    async def drain(self) -> int:
+        """Take no new requests and let the others end; returns how many did not, at the end of the time for it."""
+        settings = self._settings
+        self._draining = True
+        await asyncio.sleep(settings.drain_grace_s)
+        self._refusing = True
+        try:
+            async with asyncio.timeout(settings.drain_timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning("drained for %gs, %d requests have not ended", settings.drain_timeout_s, self._ongoing)
+        return self._ongoing
+
+    @property
+    def _ongoing(self) -> int:
+        return self._admission.waiting + self._admission.running
+
+    async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._is_warm and self._warming is None:
+            self._warming = asyncio.create_task(self.warm())
+        if self._draining:
+            await answer(send, 503, {"error": "draining"})
+        elif not self._is_warm:
+            await answer(send, 503, {"error": "no token has been made yet"})
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer_drain(self, scope: Scope, send: Send) -> None:
+        client = (scope.get("client") or ("",))[0]
+        if not _is_local(client):
+            await answer(send, 403, {"error": "only from the pod itself"})
+            return
+        left = await self.drain()
+        await answer(send, 200, {"unfinished": left})
+
+    # One request
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._refusing:
+            await answer(send, 503, _error("this replica is going"), retry_after="1", connection="close")
+            return
+        came = time.monotonic()
+        self._meter.arrived(came)
+        kind = class_of(dict(scope["headers"]), self._settings.long_from)
+        turn = asyncio.get_running_loop().create_future()
+        self._admission.enter(kind, turn)
+        self._idle.clear()
+        try:
+            self._admit()
+            if not turn.done():
+                await asyncio.wait([turn], timeout=self._settings.ttft_slo_s)
+            if not turn.done():
+                after = str(math.ceil(self._settings.ttft_slo_s))
+                await answer(send, 429, _error(f"no turn within {self._settings.ttft_slo_s:g}s"), retry_after=after)
+                return
+            begun = time.monotonic()
+            watch = _Watch(send)
+            await self._app(scope, receive, watch)
+            self._note(watch, came, begun)
+        finally:
+            self._end(kind, turn)
+
+    def _admit(self) -> None:
+        for turn in self._admission.admit(time.monotonic()):
+            turn.set_result(None)
+
+    def _end(self, kind: RequestClass, turn: asyncio.Future[None]) -> None:
+        if turn.done():
+            self._admission.leave(kind)
+        else:
+            self._admission.withdraw(kind, turn)
+        self._admit()
+        if not self._ongoing:
+            self._idle.set()
+
+    def _note(self, watch: _Watch, came: float, begun: float) -> None:
+        """Take note of a request that was served."""
+        now = time.monotonic()
+        if watch.status != 200:
+            return
+        tokens, token_s = watch.tokens, None
+        if watch.is_stream and watch.first_at is not None:
+            self._meter.first_token(watch.first_at, watch.first_at - came)
+            self._admission.limit.first_token(watch.first_at, watch.first_at - begun)
+            if tokens and tokens > 1:
+                token_s = (watch.last_at - watch.first_at) / (tokens - 1)
+        elif tokens:
+            token_s = (now - begun) / tokens  # the prompt's time is in it
+        if token_s is not None:
+            self._admission.limit.finished(now, token_s)
+        self._meter.finished(now, now - came, tokens, token_s)
+
+
+class _Watch:
+    """Passes an answer on, and sees its tokens go by."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.is_stream = False
+        self.first_at: float | None = None
+        self.last_at = 0.0
+        self.tokens: int | None = None
+        """Events of a stream, which vLLM sends token by token; of another answer what it says itself."""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.is_stream = _is_stream(message)
+        elif message["type"] == "http.response.body":
+            self._look(message.get("body", b""))
+        await self._send(message)
+
+    def _look(self, body: bytes) -> None:
+        if self.is_stream:
+            if events := body.count(_EVENT) - body.count(_LAST_EVENT):
+                self.last_at = time.monotonic()
+                self.first_at = self.last_at if self.first_at is None else self.first_at
+                self.tokens = (self.tokens or 0) + events
+        elif found := _USAGE.search(body):
+            self.tokens = int(found[1])
+
+
+def _is_stream(start: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"]
+    )
+
+
+def _is_local(client: str) -> bool:
+    try:
+        return ipaddress.ip_address(client).is_loopback
+    except ValueError:
+        return False
+
+
+def _error(message: str) -> dict[str, Any]:
+    """Return an error as OpenAI's API has them."""
+    return {"error": {"message": message, "type": "overloaded_error", "code": None}}
