@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inference.simulated import TIME_BOUND, Profile
 from tests.cluster.control_plane import Manifest
@@ -49,6 +49,8 @@ class Role:
     """After so long without activity KEDA goes to zero, where the minimum lets it."""
     triggers: tuple[Mapping[str, str], ...] = ({},)
     """The metadata of each, beyond the policy `plain`."""
+    placement: Manifest = field(default_factory=dict)
+    """What its pods' spec says about nodes."""
     begins_ready: bool = True
     """Whether the ScaledObject comes only once all pods are ready and the users have their requests in them."""
 
@@ -56,7 +58,9 @@ class Role:
         """What is to be scaled."""
         if self.kind == "ModelGroup":
             return {**GROUP_KIND, "metadata": {"name": self.name}, "spec": {"replicas": self.replicas}}
-        made = deployment(self.name, replicas=self.replicas, startup=self.startup, drain=self.drain)
+        made = deployment(
+            self.name, replicas=self.replicas, startup=self.startup, drain=self.drain, placement=self.placement
+        )
         if self.kind == "StatefulSet":
             made = {**made, "kind": self.kind, "spec": {**made["spec"], "podManagementPolicy": "Parallel"}}
         return made

@@ -23,14 +23,15 @@ _END_S = 5.0
 class ScalerProcess(Asking):
     """It has the administrator's rights and serves all namespaces; `policies` are the operator's, by name.
 
-    `command` is what runs vllm-scaler; `kubeconfig` is another way to the same API server.
+    `options` are more of `serve`'s, `command` is what runs vllm-scaler, `kubeconfig` another way to the same API
+    server.
     """
 
     def __init__(
         self,
         plane: ControlPlane,
         policies: Mapping[str, Mapping[str, str]],
-        *,
+        *options: str,
         command: Sequence[str | Path] = COMMAND,
         kubeconfig: Path | None = None,
     ) -> None:
@@ -39,7 +40,7 @@ class ScalerProcess(Asking):
         super().__init__(listen)
         file = plane.folder / "policies.yaml"
         file.write_text(yaml.safe_dump({name: dict(values) for name, values in policies.items()}))
-        options = {
+        own = {
             "kubeconfig": kubeconfig or plane.kubeconfig,
             "listen": listen,
             "http-listen": self._http,
@@ -48,7 +49,7 @@ class ScalerProcess(Asking):
         }
         self._program = plane.run(
             "vllm-scaler",
-            [*command, "serve", *(f"--{name}={value}" for name, value in options.items())],
+            [*command, "serve", *(f"--{name}={value}" for name, value in own.items()), *options],
             {"PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._wait_until_ready()

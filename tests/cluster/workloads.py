@@ -15,13 +15,18 @@ _AT_ONCE = {
 """The HPA's behaviour where the scaler alone decides how fast it goes."""
 
 
-def deployment(name: str, *, replicas: int = 1, startup: str = "0s", drain: str = "0s") -> Manifest:
-    """A Deployment of pods labelled ``app=NAME`` with the given times to get ready and to end, such as 30s."""
+def deployment(
+    name: str, *, replicas: int = 1, startup: str = "0s", drain: str = "0s", placement: Manifest | None = None
+) -> Manifest:
+    """A Deployment of pods labelled ``app=NAME`` with the given times to get ready and to end, such as 30s.
+
+    `placement` is what their spec says about nodes.
+    """
     labels = {"app": name}
     container = {"name": "vllm", "image": "vllm", "resources": {"limits": {"nvidia.com/gpu": 1}}}
     template = {
         "metadata": {"labels": labels, "annotations": {STARTUP: startup, DRAIN: drain}},
-        "spec": {"containers": [container]},
+        "spec": {**(placement or {}), "containers": [container]},
     }
     return {
         "apiVersion": "apps/v1",
