@@ -22,6 +22,8 @@ LABEL = "app.kubernetes.io/name=vllm-scaler"
 """What the chart puts on its Service."""
 FORWARD_S = 20.0
 """How long kubectl may take to have a port ready."""
+RUNNING_S = 5.0
+"""How long it may wait for a pod that runs."""
 ANSWER_S = 10.0
 """How long the API server may take to answer kubectl."""
 _REMEDY = "name it with --service NAMESPACE/NAME"
@@ -76,7 +78,8 @@ class Kubectl:
     @contextmanager
     def forward(self, service: Service) -> Iterator[str]:
         """Hold a port of this machine that leads to the Service's gRPC port; yields host:port. Raises NoWay."""
-        command = self._command("port-forward", f"--namespace={service.namespace}", f"service/{service.name}", ":grpc")
+        what = (f"--namespace={service.namespace}", f"service/{service.name}", ":grpc")
+        command = self._command("port-forward", *what, f"--pod-running-timeout={RUNNING_S:g}s")
         with _sigterm_unwinds(), _started(command) as child:
             giving_up = threading.Timer(FORWARD_S, child.kill)
             giving_up.start()
@@ -84,7 +87,8 @@ class Kubectl:
                 port = re.match(r"Forwarding from (\S+:\d+)", child.stdout.readline()) if child.stdout else None
                 giving_up.cancel()
                 if port is None:
-                    raise NoWay(f"kubectl cannot forward a port to {service}: {_last_words(child)}")
+                    why = _last_words(child)
+                    raise NoWay(f"kubectl cannot forward a port to {service}: {why}; is one of its pods running?")
                 yield port[1]
             finally:
                 giving_up.cancel()

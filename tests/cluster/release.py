@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import yaml
+
 from tests.cluster import toolchain
 from tests.cluster.audit import ApiCall
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ControlPlane, Manifest
 from tests.cluster.local_pod import LocalPod, run_pod
 
 CHART = Path(__file__).parents[2] / "k8s" / "chart"
@@ -115,6 +118,13 @@ class Release:
 
     def _helm(self, *arguments: str, stdin: str | None = None) -> None:
         self._plane.client(toolchain.binary("helm"), *arguments, "--namespace", self.namespace, stdin=stdin)
+
+
+def rendered(values: str) -> list[Manifest]:
+    """The chart's objects, as they are for a release in the namespace `keda`."""
+    command = [toolchain.binary("helm"), "template", "vllm-scaler", CHART, "--namespace", "keda", "-f", "-"]
+    text = subprocess.run(command, input=values, capture_output=True, text=True, check=True, timeout=60).stdout
+    return [manifest for manifest in yaml.safe_load_all(text) if manifest]
 
 
 def objects(plane: ControlPlane) -> set[tuple[str, ...]]:

@@ -11,6 +11,7 @@ import yaml
 
 from tests.cluster import kserve, toolchain
 from tests.cluster.control_plane import ControlPlane, Manifest
+from tests.cluster.release import rendered
 
 pytestmark = pytest.mark.toolchain
 
@@ -42,13 +43,6 @@ def strict(api_server: ControlPlane) -> ControlPlane:
     for name in ("keda", "serving"):
         api_server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return api_server
-
-
-def rendered(values: str) -> list[Manifest]:
-    """The chart's objects."""
-    command = [toolchain.binary("helm"), "template", "vllm-scaler", K8S / "chart", "--namespace", "keda", "-f", "-"]
-    text = subprocess.run(command, input=values, capture_output=True, text=True, check=True, timeout=60).stdout
-    return [manifest for manifest in yaml.safe_load_all(text) if manifest]
 
 
 def refused(plane: ControlPlane, manifests: list[Manifest]) -> str:

@@ -1,0 +1,231 @@
+"""`kubectl vllm-scaler`: the real kubectl runs it, it finds the scaler in a real cluster and asks it.
+
+One step is played: there is no kubelet that could forward a port, so the kubectl on the PATH answers that one itself
+and hands all others to the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+import yaml
+
+from scaler.cli.client import NO_SERVER, NO_TARGET
+from tests.cluster import toolchain
+from tests.cluster.control_plane import ControlPlane, Manifest
+from tests.cluster.release import rendered
+from tests.protocol.world import NAME, NAMESPACE, Fleet, Keda, hosted, until
+
+pytestmark = pytest.mark.toolchain
+
+PLUGIN = shlex.join([sys.executable, "-c", "from scaler.cli import kubectl_plugin; kubectl_plugin()"])
+FORWARDING = """
+case " $* " in *" port-forward "*)
+  echo "$$ $*" >> {said}
+  echo "Forwarding from {address} -> 9090"
+  exec sleep 600
+esac
+exec {real} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a command ended."""
+
+    status: int
+    out: str
+    error: str
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody at a shell, with kubectl and the plugin on the PATH and a kubeconfig."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    async def start(self, *words: str) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        command = ("kubectl", "vllm-scaler", *words)
+        return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=self.environment)
+
+    async def run(self, *words: str) -> Told:
+        process = await self.start(*words)
+        async with asyncio.timeout(120):
+            out, error = await process.communicate()
+        assert process.returncode is not None
+        return Told(process.returncode, out.decode(), error.decode())
+
+    def forwards(self) -> list[tuple[int, str]]:
+        """The forwardings that were asked for: process id and words."""
+        said = self.folder / "said"
+        lines = said.read_text().splitlines() if said.exists() else ()
+        return [(int(pid), words) for pid, _, words in (line.partition(" ") for line in lines)]
+
+
+@pytest.fixture
+async def scaler() -> AsyncIterator[str]:
+    """Where a scaler listens that serves one model."""
+    async with hosted(Fleet(ready=2, waiting=45)) as host:
+        async with grpc.aio.insecure_channel(str(host.grpc_address)) as channel:
+            await Keda(channel).metric()
+        yield str(host.grpc_address)
+
+
+@pytest.fixture
+def user(api_server: ControlPlane, tmp_path: Path, scaler: str) -> User:
+    real = toolchain.binary("kubernetes", "kubectl")
+    kubectl = FORWARDING.format(said=tmp_path / "said", address=scaler, real=real)
+    for name, script in {"kubectl": kubectl, "kubectl-vllm_scaler": f'exec {PLUGIN} "$@"'}.items():
+        file = tmp_path / name
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "KUBECONFIG": str(api_server.kubeconfig),
+        "HOME": str(tmp_path),
+        "COLUMNS": "200",
+    }
+    return User(tmp_path, environment)
+
+
+@pytest.fixture
+def service(api_server: ControlPlane, namespace: str) -> Iterator[Manifest]:
+    """The chart's Service, in the cluster for one test."""
+    (made,) = (each for each in rendered("{}") if each["kind"] == "Service")
+    made["metadata"]["namespace"] = namespace
+    api_server.apply(made, namespace=namespace)
+    yield made
+    api_server.kubectl("delete", "service", made["metadata"]["name"], "-n", namespace)
+
+
+async def test_it_finds_the_scaler_by_its_label_and_asks_it(user: User, service: Manifest, namespace: str) -> None:
+    told = await user.run("explain", NAME, "-n", NAMESPACE)
+    assert told.status == 0, told.error
+    assert "45 waiting" in told.out
+    ((pid, words),) = user.forwards()
+    assert words.startswith(f"port-forward --namespace={namespace} service/vllm-scaler :grpc")
+    assert is_over(pid)
+    listed = await user.run("targets")
+    assert f"{NAMESPACE}/{NAME}" in listed.out
+    assert (await user.run("explain", f"{NAMESPACE}/qwen")).status == NO_TARGET
+
+
+@pytest.fixture
+def two_contexts(api_server: ControlPlane, tmp_path: Path) -> Path:
+    """A kubeconfig with one context in the namespace `default`, which is current, and `models` in the model's."""
+    config = yaml.safe_load(api_server.kubeconfig.read_text())
+    (current,) = config["contexts"]
+    config["contexts"].append({"name": "models", "context": current["context"] | {"namespace": NAMESPACE}})
+    file = tmp_path / "two-contexts"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+async def test_a_name_alone_is_in_the_namespace_of_the_context(
+    user: User, service: Manifest, two_contexts: Path
+) -> None:
+    chosen = ("--kubeconfig", str(two_contexts), "--context", "models")
+    assert "45 waiting" in (await user.run("explain", NAME, *chosen)).out
+    elsewhere = await user.run("explain", NAME, *chosen[:2])
+    assert elsewhere.status == NO_TARGET
+    assert "no target default/llama" in elsewhere.error
+    assert all(f"--kubeconfig={two_contexts}" in words for _, words in user.forwards())
+
+
+async def test_without_a_scaler_it_says_what_it_looked_for(user: User) -> None:
+    told = await user.run("targets")
+    assert told.status == NO_SERVER
+    assert "app.kubernetes.io/name=vllm-scaler" in told.error
+    assert "--service NAMESPACE/NAME" in told.error
+
+
+async def test_of_several_scalers_one_must_be_named(
+    user: User, service: Manifest, api_server: ControlPlane, namespace: str
+) -> None:
+    second = api_server.create_namespace()
+    api_server.kubectl("apply", "-n", second, "-f", "-", stdin=yaml.safe_dump(without_namespace(service)))
+    try:
+        told = await user.run("targets")
+        assert told.status == NO_SERVER
+        for each in (namespace, second):
+            assert f"{each}/vllm-scaler" in told.error
+        named = await user.run("targets", "--service", f"{second}/vllm-scaler")
+        assert f"{NAMESPACE}/{NAME}" in named.out
+    finally:
+        api_server.kubectl("delete", "service", "vllm-scaler", "-n", second)
+
+
+async def test_who_may_not_list_services_everywhere_names_it(
+    user: User, service: Manifest, api_server: ControlPlane, namespace: str
+) -> None:
+    user.environment["KUBECONFIG"] = str(api_server.service_account_kubeconfig(namespace, "default"))
+    told = await user.run("targets")
+    assert told.status == NO_SERVER
+    assert "cannot list resource" in told.error
+    assert "--service NAMESPACE/NAME" in told.error
+    assert (await user.run("targets", "--service", f"{namespace}/vllm-scaler")).status == 0
+
+
+async def test_a_scaler_named_in_the_environment_is_not_the_clusters(user: User, service: Manifest) -> None:
+    user.environment["VLLM_SCALER_SERVER"] = "127.0.0.1:1"
+    assert (await user.run("targets")).status == 0
+    told = await user.run("targets", "--server", "127.0.0.1:1")
+    assert told.status == 2
+    assert "leave one or the other out" in told.error
+
+
+async def test_forwarding_ends_with_the_command_that_a_signal_ends(user: User, service: Manifest) -> None:
+    process = await user.start("explain", f"{NAMESPACE}/{NAME}", "--watch")
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        await process.stdout.readline()
+    ((pid, _),) = user.forwards()
+    assert not is_over(pid)
+    process.send_signal(signal.SIGTERM)
+    await process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    await until(lambda: is_over(pid), "the end of the forwarding")
+
+
+async def test_a_port_that_cannot_be_forwarded_is_told_in_kubectls_words(user: User, service: Manifest) -> None:
+    (user.folder / "kubectl").unlink()
+    (user.folder / "kubectl").symlink_to(toolchain.binary("kubernetes", "kubectl"))
+    told = await user.run("targets")
+    assert told.status == NO_SERVER
+    assert "kubectl cannot forward a port to" in told.error
+    assert "is one of its pods running?" in told.error
+
+
+async def test_what_needs_no_scaler_is_there_too(user: User, api_server: ControlPlane, namespace: str) -> None:
+    told = await user.run("init", "deployment/none", "-n", namespace)
+    assert told.status == 3
+    assert '"none" not found' in told.error
+    assert (await user.run("lint", str(user.folder / "missing"))).status == 2
+    page = (await user.run("--help")).out
+    assert all(f"kubectl vllm-scaler {each}" in page for each in ("targets", "explain", "init"))
+    assert "backtest" not in page
+
+
+def is_over(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def without_namespace(manifest: Manifest) -> Manifest:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "namespace"}
+    return {**manifest, "metadata": metadata}
