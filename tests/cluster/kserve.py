@@ -32,7 +32,7 @@ def install_kinds(plane: ControlPlane, *names: str) -> None:
 
 
 class KServe:
-    """The controller, as a context manager. It has the administrator's rights."""
+    """The controller, as a context manager, with the administrator's rights. Its services go with it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -62,6 +62,7 @@ class KServe:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._cluster.kubectl("delete", "inferenceservices", "--all", "--all-namespaces", "--timeout=60s")
         self._cluster.programs.pop(_NAME).stop()
 
     def _configure(self) -> None:

@@ -2,6 +2,7 @@ module controlplane/kserve
 
 go 1.26.0
 
+// KServe's own replacements: Go does not heed those of a dependency.
 replace sigs.k8s.io/controller-runtime => sigs.k8s.io/controller-runtime v0.22.5
 
 replace (
