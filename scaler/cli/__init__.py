@@ -9,9 +9,10 @@ from importlib import import_module, metadata
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-_COMMANDS = {
+from scaler.cli.help import Command, Group
+
+COMMANDS = {
     "serve": "Serve KEDA: watch ScaledObjects, read their pods, answer with replica counts.",
     "demo": "Play the whole loop on a simulated fleet; no cluster needed.",
     "backtest": "Compare policies and rivals on the same traffic, in simulated time.",
@@ -52,7 +53,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with `arguments`, those of the process if None."""
-    _run("vllm-scaler", arguments, _HELP, tuple(_COMMANDS))
+    _run("vllm-scaler", arguments, _HELP, tuple(COMMANDS))
 
 
 def kubectl_plugin(arguments: Sequence[str] | None = None) -> None:
@@ -85,7 +86,7 @@ def _app(
     asked = next((word for word in arguments if not word.startswith("-")), "")
     completing = "_VLLM_SCALER_COMPLETE" in os.environ
     app = typer.Typer(
-        cls=_Group,
+        cls=Group,
         help=text,
         no_args_is_help=True,
         add_completion=defaults is None,  # kubectl completes its plugins in a way of its own
@@ -95,28 +96,8 @@ def _app(
     app.callback()(_options)
     for name in commands:
         function = _function(name) if completing or name == asked else _not_asked
-        app.command(name, cls=_Command, short_help=_COMMANDS[name])(function)
+        app.command(name, cls=Command, short_help=COMMANDS[name])(function)
     return app
-
-
-class _PlainFlags:
-    """Help that shows no value beside an option which has none."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, as typer's help shows them."""
-        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class beside this one
-        for parameter in found:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return found
-
-
-class _Command(_PlainFlags, TyperCommand):
-    """A command."""
-
-
-class _Group(_PlainFlags, TyperGroup):
-    """All of them."""
 
 
 def _function(name: str) -> Callable[..., Any]:

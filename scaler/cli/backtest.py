@@ -171,9 +171,17 @@ def backtest(
 ) -> None:
     """Play traffic on simulated engines under policies and rivals, and compare what they gave and cost.
 
-    The same decide that serves KEDA, Kubernetes' HPA with its tolerance, windows and limits, KEDA's activation,
+    The same code that decides for KEDA, Kubernetes' HPA with its tolerance, windows and limits, KEDA's activation,
     start-up times, nodes, drains: all in simulated time, hundreds of times as fast as the clock. The same seeds give
     the same numbers.
+
+    \b
+    vllm-scaler backtest                  # adaptive against a queue threshold
+    vllm-scaler backtest --trace wave --policy adaptive,headroom=1 --rivals
+    vllm-scaler backtest --trace requests.csv --report report.html
+    vllm-scaler backtest --recording seen.jsonl --policy pulse
+
+    Exit status: 0 done, 2 wrong use, or a file that cannot be read or written.
     """
     with _told_in_one_line():
         named = policy_file.load(policies) if policies else {}

@@ -109,7 +109,7 @@ class Way:
 
 
 def connecting(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Way` beside its own; what they say is its argument `way`."""
+    """Give a command the options of `Way` beside its own, which come as its argument `way`, and tell how it may end."""
 
     @functools.wraps(command)
     def with_way(**given: Any) -> None:
@@ -120,6 +120,7 @@ def connecting(command: Callable[..., None]) -> Callable[..., None]:
     parameters = [*(parameter for parameter in own if parameter.name != "way"), *options]
     kw_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     with_way.__signature__ = inspect.Signature(kw_only)  # type: ignore[attr-defined]  # what typer reads
+    with_way.__doc__ = f"{inspect.getdoc(command)}\n\n{EXIT_CODES}"
     with_way.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_way
 

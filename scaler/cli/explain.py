@@ -46,10 +46,10 @@ def explain(
     Everything comes from a running scaler, and from what it remembers.
 
     \b
-    vllm-scaler explain serving/llama                    # one that listens at localhost:9090
+    vllm-scaler explain serving/llama               # asks localhost:9090
     vllm-scaler explain serving/llama --watch
     vllm-scaler explain serving/llama --ago 20m --server 10.0.0.7:9090
-    kubectl vllm-scaler explain llama -n serving         # the one in the cluster
+    kubectl vllm-scaler explain llama -n serving    # asks the one in the cluster
     """
     if ago and watch:
         raise typer.BadParameter("--ago and --watch exclude each other")
@@ -95,6 +95,3 @@ def _live(explanations: Iterable[pb.Explanation]) -> None:
     with Live(console=Console(), auto_refresh=False, vertical_overflow="ellipsis") as live:
         for explanation in explanations:
             live.update(Text(explanation.story), refresh=True)
-
-
-explain.__doc__ = f"{explain.__doc__}\n\n{client.EXIT_CODES}"

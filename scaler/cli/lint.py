@@ -44,6 +44,11 @@ def lint(
     Reads files only; needs no cluster. Without --scaler-address, a trigger is this scaler's when its address has
     `vllm-scaler` in it or its metadata have one of this scaler's keys.
 
+    \b
+    vllm-scaler lint my-scaledobject.yaml
+    helm template my-models | vllm-scaler lint --strict -
+    kubectl get scaledobjects,deployments -A -o yaml | vllm-scaler lint -
+
     Exit status: 0 nothing that fails, 1 errors (or warnings with --strict), 2 wrong use.
     """
     given = Given(_policies(policies_file), scaler_address, seconds("--start-up-time", start_up_time))

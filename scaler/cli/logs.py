@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from enum import StrEnum
 
@@ -26,6 +27,11 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+def _coloured() -> bool:
+    """Tell whether colours are for somebody who can see and wants them (https://no-color.org)."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def configure(log_format: LogFormat, level: LogLevel) -> None:
     """Set up structlog and logging; `auto` is console where standard error is a terminal, else JSON."""
     console = log_format is LogFormat.CONSOLE or (log_format is LogFormat.AUTO and sys.stderr.isatty())
@@ -39,7 +45,7 @@ def configure(log_format: LogFormat, level: LogLevel) -> None:
     last: list[structlog.typing.Processor] = (
         [
             structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.RichTracebackFormatter(show_locals=False)
+                colors=_coloured(), exception_formatter=structlog.dev.RichTracebackFormatter(show_locals=False)
             )
         ]
         if console

@@ -33,11 +33,17 @@ def read(
     page: Annotated[str, typer.Argument(metavar="FILE|URL|-", help="A file, an http(s) address, or - for stdin.")],
     engine: Annotated[
         str | None,
-        typer.Option(metavar="|".join(ENGINES), help="The engine, where it is not to be found from the page."),
+        typer.Option(
+            metavar="NAME", help=f"The engine, where the page does not tell which it is: {', '.join(ENGINES)}."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON for machines.")] = False,
 ) -> None:
     """Read a metrics page as the scaler reads it: the load, the counters, the latencies, and what is unknown.
+
+    \b
+    vllm-scaler read http://127.0.0.1:8000/metrics
+    kubectl exec llama-0 -- curl -s localhost:8000/metrics | vllm-scaler read -
 
     Exit status: 0 it was read, 2 wrong use or the page cannot be had, 3 it is no engine's page.
     """

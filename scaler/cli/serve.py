@@ -241,8 +241,14 @@ def serve(
 ) -> None:
     """Serve KEDA: read the queues of vLLM pods, decide replica counts, and answer with them.
 
-    Exit status: 0 after SIGTERM or Ctrl-C, 2 for wrong options, 1 when a port, a file or the lease was lost or
-    cannot be had.
+    In a cluster the Helm chart runs it. By hand, for the cluster of your kubectl, or without one:
+
+    \b
+    vllm-scaler serve --shadow              # decides and explains, moves nothing
+    vllm-scaler serve --record seen.jsonl   # for vllm-scaler backtest --recording
+    KUBECONFIG=/dev/null vllm-scaler serve --allow-endpoints 127.0.0.0/8
+
+    Exit status: 0 after SIGTERM or Ctrl-C, 2 wrong use, 1 a port, a file or the lease was lost or cannot be had.
     """
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")

@@ -29,9 +29,9 @@ def targets(
     """List what a running scaler serves: replicas wanted and there, state, and the last change or what is wrong.
 
     \b
-    vllm-scaler targets                         # of the scaler that listens at localhost:9090
+    vllm-scaler targets                  # asks localhost:9090
     vllm-scaler targets -n serving --json
-    kubectl vllm-scaler targets                 # of the one in the cluster
+    kubectl vllm-scaler targets          # asks the one in the cluster
     """
     with client.insight(way) as stub:
         answer = stub.ListTargets(pb.ListTargetsRequest(namespace=namespace), timeout=client.ANSWER_S)
@@ -89,6 +89,3 @@ def _note(target: pb.TargetSummary, now: float) -> str:
     if not target.last_change:
         return "no change yet"
     return f"{max(0.0, now - target.last_change_time):.0f} s ago: {target.last_change}"
-
-
-targets.__doc__ = f"{targets.__doc__}\n\n{client.EXIT_CODES}"

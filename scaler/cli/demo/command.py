@@ -41,12 +41,16 @@ def demo(
     ] = "12m",
     speed: Annotated[float, typer.Option(min=0.1, max=60, help="Simulated seconds for each real one.")] = 12.0,
     preset: Annotated[
-        str, typer.Option(metavar="|".join(PRESETS), callback=one_of(PRESETS), help="The policy.")
+        str, typer.Option(metavar="NAME", callback=one_of(PRESETS), help=f"The policy: {', '.join(PRESETS)}.")
     ] = DEFAULT,
     start_up_time: Annotated[str, typer.Option(metavar="DURATION", help="From pod created to pod ready.")] = "45s",
     profile: Annotated[
         str,
-        typer.Option(metavar="|".join(PROFILES), callback=one_of(PROFILES), help="What bounds a replica: time or KV."),
+        typer.Option(
+            metavar="NAME",
+            callback=one_of(PROFILES),
+            help=f"What bounds a replica, compute time or KV cache: {', '.join(PROFILES)}.",
+        ),
     ] = MEMORY_BOUND.name,
     seed: Annotated[int, typer.Option(help="The same seed plays the same traffic.")] = 1,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The scaler's on 127.0.0.1; 0 is any free one.")] = 0,
@@ -58,6 +62,13 @@ def demo(
 
     The fleet serves real vLLM metrics pages over HTTP on loopback; a stand-in for KEDA and the HPA asks the scaler
     and moves the replicas. At the end the same traffic is played under a fixed queue threshold, for comparison.
+
+    \b
+    vllm-scaler demo
+    vllm-scaler demo --preset pulse --start-up-time 2m --speed 20
+    vllm-scaler demo --for 5m --json
+
+    Exit status: 0 done, 2 wrong use.
     """
     try:
         scenario = Scenario(

@@ -14,7 +14,7 @@ import pytest
 import typer
 import yaml
 
-from scaler.cli import _COMMANDS
+from scaler.cli import COMMANDS
 from scaler.cli.linting import Given, Severity, check
 from scaler.policy.presets import PRESETS
 from scaler.targets import parse_trigger
@@ -56,7 +56,7 @@ def test_commands_and_their_options_exist(page: Page) -> None:
 def _check(words: list[str]) -> None:
     match words:
         case ["vllm-scaler", command, *rest]:
-            assert command in _COMMANDS, words
+            assert command in COMMANDS, words
             known = _options(command)
             options = [word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)]
             assert set(options) <= known, words
