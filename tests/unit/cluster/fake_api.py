@@ -188,10 +188,14 @@ class FakeApi:
                 return await self._watch(collection, namespace, request)
             case "create":
                 return await self._create(collection, namespace, await request.json())
+            case "patch" if "fieldManager" in request.query:
+                return await self._apply(collection, (namespace, name), await request.json())
         items = collection.scales if found["subresource"] == "scale" else collection.items
         if (namespace, name) not in items:
             return _status(404, f'{found["plural"]} "{name}" not found')
         item = items[namespace, name]
+        if verb == "delete":
+            await self.delete(Resource(found["group"] or "", "", found["plural"]), namespace, name)
         if verb == "update":
             body = await request.json()
             if body["metadata"].get("resourceVersion") != item["metadata"]["resourceVersion"]:
@@ -212,6 +216,12 @@ class FakeApi:
                 return web.json_response(body)
             return await self._replace(collection, body)
         return web.json_response(item)
+
+    async def _apply(self, collection: _Collection, key: Key, body: Json) -> web.Response:
+        """What applies is one manager's: it makes the object, or its fields take the place of what was there."""
+        now = {"creationTimestamp": "2026-01-31T12:00:00Z"}
+        before = collection.items.get(key) or {"metadata": {**now, "uid": f"uid-{key[1]}"}}
+        return await self._replace(collection, _merged(before, body))
 
     async def _create(self, collection: _Collection, namespace: str, item: Json) -> web.Response:
         item["metadata"]["namespace"] = namespace
@@ -270,7 +280,7 @@ def _verb(request: web.Request, name: str | None) -> str:
         if name is not None:
             return "get"
         return "watch" if "watch" in request.query else "list"
-    return {"POST": "create", "PUT": "update", "PATCH": "patch"}[request.method]
+    return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[request.method]
 
 
 def _status(code: int, message: str) -> web.Response:
