@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from scaler.cluster.client import Json
 from scaler.cluster.model import ScaledObject
+from scaler.cluster.quantity import parse_quantity
 
 DEFAULT_TOLERANCE = 0.1
 """`--horizontal-pod-autoscaler-tolerance` of the controller manager, unless somebody changed it there."""
 
 _PREFIX = "keda-hpa-"
 _LABEL = "scaledobject.keda.sh/name"
-_QUANTITY = re.compile(r"([+-]?[\d.]+(?:[eE][+-]?\d+)?)(n|u|m|k|M|G)?")
-_SUFFIXES = {
-    "n": 1e-9,
-    "u": 1e-6,
-    "m": 1e-3,
-    "": 1.0,
-    "k": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +96,3 @@ def hpa_warnings(scaled_object: ScaledObject, hpa: Hpa) -> list[str]:
                 "not updated it yet"
             )
     return lines
-
-
-def parse_quantity(value: object) -> float | None:
-    """Read a Kubernetes quantity such as `0`, `0.05` or `50m`; None stays None. Raises ValueError."""
-    if value is None:
-        return None
-    match = _QUANTITY.fullmatch(str(value))
-    if match is None:
-        raise ValueError(f"not a quantity: {value!r}")
-    return float(match[1]) * _SUFFIXES[match[2] or ""]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from scaler.cluster.client import Json
-from scaler.cluster.hpa import parse_quantity
 from scaler.cluster.model import ScaledObject, Trigger
+from scaler.cluster.quantity import parse_quantity
 
 _EXTERNAL = frozenset({"external", "external-push"})
 _PAUSED = "autoscaling.keda.sh/paused"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scaler.cluster.client import Json
-from scaler.cluster.hpa import parse_quantity
+from scaler.cluster.quantity import parse_quantity
 
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "schedulerName", "runtimeClassName")
 Amounts = dict[str, float]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scaler.cluster.hpa import Hpa, hpa_warnings, parse_hpa, parse_quantity
+from scaler.cluster.hpa import Hpa, hpa_warnings, parse_hpa
 from scaler.cluster.scaled_objects import parse_scaled_object
 from tests.unit.cluster.objects import Json, hpa, metadata, scaled_object
 
@@ -13,19 +13,6 @@ def parsed(item: Json) -> Hpa:
     found = parse_hpa(item)
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("0", 0.0), ("0.05", 0.05), ("50m", 0.05), ("5e-2", 0.05), ("1", 1.0), (0, 0.0), ("100u", 0.0001), (None, None)],
-)
-def test_quantity_is_read_as_kubernetes_writes_it(text: object, value: float | None) -> None:
-    assert parse_quantity(text) == (None if value is None else pytest.approx(value))
-
-
-def test_text_that_is_no_quantity_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a quantity: 'ten'"):
-        parse_quantity("ten")
 
 
 @pytest.mark.parametrize(
