@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -13,7 +16,7 @@ FRESH = reference.pages()
 
 
 @pytest.mark.parametrize("page", FRESH, ids=lambda page: page.name)
-def test_a_page_is_as_it_would_be_written_now(page) -> None:
+def test_a_page_is_as_it_would_be_written_now(page: Path) -> None:
     assert page.read_text("utf-8") == FRESH[page], "run python -m docs.tools.reference"
 
 
@@ -27,7 +30,7 @@ def test_every_key_of_a_trigger_has_its_row() -> None:
 def test_every_value_of_the_chart_has_its_row() -> None:
     page = FRESH[reference.FOLDER / "chart.md"]
 
-    def leaves(values: dict, path: str = ""):
+    def leaves(values: Mapping[str, object], path: str = "") -> Iterator[str]:
         for key, value in values.items():
             if isinstance(value, dict) and value and f"| `{path}{key}` |" not in page:
                 yield from leaves(value, f"{path}{key}.")
