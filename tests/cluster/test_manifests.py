@@ -30,6 +30,9 @@ sources: {bearerToken: {secretName: page-token}, ca: {configMapName: page-ca}}
 tls: {secretName: scaler-tls, clientCA: {secretName: keda-ca}}
 recording: {enabled: true}
 networkPolicy: {egress: {enabled: true}}
+serviceMonitor: {enabled: true}
+prometheusRule: {enabled: true}
+dashboards: {enabled: true}
 """
 
 
@@ -38,6 +41,9 @@ def strict(api_server: ControlPlane) -> ControlPlane:
     """The API server with the resources of the examples' projects, the chart's own, and the namespaces of both."""
     for part, file in (("keda", ""), ("kuberay", ""), ("lws", "leaderworkerset.x-k8s.io_leaderworkersets.yaml")):
         api_server.apply_crds(toolchain.module_dir(part) / "config" / "crd" / "bases" / file)
+    operator = toolchain.module_dir("prometheus-operator") / "example" / "prometheus-operator-crd"
+    for name in ("servicemonitors", "prometheusrules"):
+        api_server.apply_crds(operator / f"monitoring.coreos.com_{name}.yaml")
     kserve.install_kinds(api_server, "serving.kserve.io_inferenceservices")
     api_server.apply(*(made for made in rendered("ray: {enabled: true}") if made["kind"] == "CustomResourceDefinition"))
     for name in ("keda", "serving"):
@@ -84,6 +90,12 @@ def test_what_production_stack_makes_of_its_values_is_accepted(strict: ControlPl
     lint = [sys.executable, "-c", "from scaler.cli import main; main()", "lint", "--strict", "-"]
     linted = subprocess.run(lint, input=yaml.safe_dump(scaled_object), capture_output=True, text=True, check=False)
     assert linted.returncode == 0, linted.stdout
+
+
+def test_alerts_without_an_expression_would_be_refused(strict: ControlPlane) -> None:
+    (rule,) = (made for made in rendered(FULL) if made["kind"] == "PrometheusRule")
+    del rule["spec"]["groups"][0]["rules"][0]["expr"]
+    assert "expr" in refused(strict, [rule])
 
 
 def test_a_misspelt_field_would_be_refused(strict: ControlPlane) -> None:

@@ -137,6 +137,11 @@ PARTS: Mapping[str, Part] = {
             programs={"kserve": "github.com/kserve/kserve/cmd/manager"},
         ),
         Part(name="lws", module="sigs.k8s.io/lws", programs={}),  # for its CustomResourceDefinitions
+        Part(  # for the same
+            name="prometheus-operator",
+            module="github.com/prometheus-operator/prometheus-operator",
+            programs={},
+        ),
         Part(  # with its kwok provider: a real node autoscaler whose nodes are kwok's
             name="karpenter",
             module="sigs.k8s.io/karpenter",
