@@ -55,7 +55,7 @@ def test_commands_and_their_options_exist(page: Page) -> None:
 
 def _check(words: list[str]) -> None:
     match words:
-        case ["vllm-scaler", command, *rest]:
+        case ["vllm-scaler", command, *rest] | ["kubectl", "vllm-scaler", command, *rest]:
             assert command in COMMANDS, words
             known = _options(command)
             options = [word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)]
