@@ -214,7 +214,7 @@ def test_probes_and_service_reach_the_ports_that_are_served() -> None:
 
 def test_roles_allow_no_more_than_looking_and_telling() -> None:
     look = ("list", "watch")
-    assert rules() == [
+    in_namespaces = [
         ("", "pods", look),
         ("apps", "deployments", look),
         ("apps", "statefulsets", look),
@@ -222,6 +222,8 @@ def test_roles_allow_no_more_than_looking_and_telling() -> None:
         ("events.k8s.io", "events", ("create", "patch")),
         ("keda.sh", "scaledobjects", look),
     ]
+    assert rules() == [("", "nodes", look), *in_namespaces]
+    assert rules("watchNamespaces: [serving]") == in_namespaces
 
 
 def test_each_feature_brings_its_own_rights_and_no_others() -> None:
@@ -481,8 +483,11 @@ def test_notes_say_what_comes_next() -> None:
     notes = helm(*words).stdout.partition("NOTES:")[2]
     assert "scalerAddress: vllm-scaler.keda.svc:9090" in notes
     assert "vllm-scaler lint" in notes
+    assert "  kubectl vllm-scaler explain NAME -n NAMESPACE\n" in notes
     assert "enableTLS" not in notes
-    assert 'enableTLS: "true"' in helm(*words, values="tls: {secretName: t}").stdout
+    with_tls = helm(*words, values="tls: {secretName: t, clientCA: {secretName: c}}").stdout
+    assert 'enableTLS: "true"' in with_tls
+    assert "-n NAMESPACE --ca-file CA.pem --cert-file CERT.pem --key-file KEY.pem\n" in with_tls
     leader = "kubectl -n keda wait deployment/vllm-scaler --for=jsonpath='{.status.readyReplicas}'=1"
     assert leader not in notes
     assert leader in helm(*words, values="{replicaCount: 2, leaderElection: {enabled: true}}").stdout
