@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scaler.cluster.client import ApiClient
 from scaler.cluster.hpa import Hpa, parse_hpa
 from scaler.cluster.membership import Membership
-from scaler.cluster.model import DiscoveryError, ScaledObject, Workload
+from scaler.cluster.model import DiscoveryError, Pod, ScaledObject, Workload
+from scaler.cluster.nodes import Node, lacking_devices, late_nodes, parse_node
 from scaler.cluster.pods import parse_pod
 from scaler.cluster.reflector import Key, Reflector
-from scaler.cluster.resources import HPAS, PODS, SCALED_OBJECTS
+from scaler.cluster.resources import HPAS, NODES, PODS, SCALED_OBJECTS
 from scaler.cluster.scale import TargetRef, patch_scale
 from scaler.cluster.scale_watch import Kinds
 from scaler.cluster.scaled_objects import IsOurs, parse_scaled_object
@@ -45,7 +46,8 @@ class KubernetesDiscovery:
     """The workloads of a cluster, as `model.Discovery`. Only `run` and `patch_scale` wait.
 
     `ours` tells which triggers name this scaler. `namespaces` limits where ScaledObjects are looked for (empty:
-    everywhere). Pods, scale targets and HPAs are watched only where there are targets. `on_change` is called when
+    everywhere). Pods, scale targets and HPAs are watched only where there are targets, nodes only once pods wait for a
+    device that no node has, and not within `namespaces`: nodes lie in none. `on_change` is called when
     `scaled_objects()` has changed.
     """
 
@@ -74,6 +76,9 @@ class KubernetesDiscovery:
         """When ScaledObjects that are not there were last sought (monotonic)."""
         self._telling = False
         self._group: asyncio.TaskGroup | None = None
+        self._nodes: Reflector[Node] | None = None
+        self._waiting: set[Key] = set()
+        """ScaledObjects whose pods wait for a device."""
         self._membership: Membership[Key] = Membership(self._stir)
         self._kinds = Kinds(client, self._spawn, self._scale_changed, may_widen=may_widen)
         self._pods = Watches(
@@ -218,6 +223,7 @@ class KubernetesDiscovery:
     def _end(self, key: Key) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
+            self._waiting.discard(key)
             self._membership.unfollow(key)
             self._release(key, entry.ref)
 
@@ -283,7 +289,24 @@ class KubernetesDiscovery:
         if not hpas.settled.is_set():
             raise DiscoveryError(hpas.error or f"the HPAs of namespace {ref.namespace} are not listed yet")
         hpa_error = "" if hpas.synced.is_set() else hpas.error
-        return assemble(scaled_object, scale, self._membership.pods(key), self._hpas.get(key), hpa_error)
+        found = assemble(scaled_object, scale, self._membership.pods(key), self._hpas.get(key), hpa_error)
+        return replace(found, warnings=(*found.warnings, *self._late_nodes(key, found.pods)))
+
+    def _late_nodes(self, key: Key, pods: Iterable[Pod]) -> Iterator[str]:
+        lacking = lacking_devices(pods)
+        if not lacking:
+            self._waiting.discard(key)
+            return
+        self._waiting.add(key)
+        if self._nodes is None and not self._namespaces and self._group is not None:
+            self._nodes = Reflector(self._client, NODES, parse_node, on_change=self._node_changed)
+            self._spawn(self._nodes.run())
+        if self._nodes is not None:
+            yield from late_nodes(lacking, self._nodes.items.values())
+
+    def _node_changed(self, _key: Key, _before: Node | None, _after: Node | None) -> None:
+        for key in self._waiting:
+            self._stir(key)
 
     def _age(self, entry: _Entry) -> tuple[float, str]:
         """For how many seconds something that a workload is made of has not been seen, and why."""

@@ -36,6 +36,8 @@ class Pod:
     ip: str = ""
     host_ip: str = ""
     node: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    """The labels that its node must have."""
     ports: Mapping[str, int] = field(default_factory=dict)
     """Container ports by name; unnamed ones by their number as text."""
     reason: str = ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from scaler.cluster.client import Json
 from scaler.cluster.model import Phase, Pod
@@ -19,6 +19,8 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 _ON_THE_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons of a waiting container that are no trouble."""
 _REASON_LENGTH = 500
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def parse_pod(item: Json, before: LabelledPod | None) -> LabelledPod | None:
         ip=status.get("podIP", ""),
         host_ip=intern(status.get("hostIP", "")),
         node=intern(spec.get("nodeName", "")),
-        ports=_ports(tuple(_named_ports(spec))),
+        node_selector=_shared(tuple((spec.get("nodeSelector") or {}).items())),
+        ports=_shared(tuple(_named_ports(spec))),
         reason=reason[:_REASON_LENGTH],
         controller=intern(next((o["kind"] for o in metadata.get("ownerReferences") or () if o.get("controller")), "")),
         marks={key: value for key, value in (metadata.get("annotations") or {}).items() if key in MARKS},
@@ -126,7 +129,7 @@ def _changed(condition: Mapping[str, Any] | None, otherwise: float) -> float:
     return otherwise if changed is None else changed
 
 
-def _named_ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+def _named_ports(spec: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for container in (*(spec.get("initContainers") or ()), *spec["containers"]):  # a sidecar is an init container
         for port in container.get("ports") or ():
             number = port["containerPort"]
@@ -134,6 +137,6 @@ def _named_ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
 
 
 @lru_cache(maxsize=1024)
-def _ports(named: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+def _shared(items: tuple[tuple[str, T], ...]) -> Mapping[str, T]:
     """Pods of a workload share one mapping."""
-    return MappingProxyType(dict(named))
+    return MappingProxyType(dict(items))

@@ -39,6 +39,7 @@ def split_api_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
+NODES = Resource("", "v1", "nodes")
 PODS = Resource("", "v1", "pods")
 POD_TEMPLATES = Resource("", "v1", "podtemplates")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")

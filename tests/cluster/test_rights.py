@@ -54,8 +54,14 @@ def running(cluster: KedaCluster, release: Release, replica: int = 0) -> LocalPo
 def put_to_work(
     cluster: KedaCluster, namespace: str, scaler: LocalPod, *targets: str, metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Targets with one pod each, and one whose trigger is invalid, which is told as an event, twice."""
-    cluster.apply(deployment("chat"), statefulset("code"), deployment("odd", replicas=0), namespace=namespace)
+    """Targets with one pod each, and one whose trigger is invalid, which is told as an event, twice.
+
+    One more pod of the first waits for a device that no node has.
+    """
+    cluster.apply(
+        *(deployment("chat"), statefulset("code"), deployment("odd", replicas=0), without_node("chat")),
+        namespace=namespace,
+    )
     if "group" in targets:
         put_group(cluster, namespace)
     cluster.apply(
@@ -65,6 +71,12 @@ def put_to_work(
     )
     cluster.wait_for("the event", lambda: "InvalidTrigger" in cluster.kubectl("get", "events", "-n", namespace))
     cluster.apply(scaled_object("chat", scaler.grpc, metadata, maximum=19), namespace=namespace)
+
+
+def without_node(name: str) -> Manifest:
+    container = {"name": "vllm", "image": "vllm", "resources": {"limits": {"test.example.com/device": 1}}}
+    metadata = {"name": f"{name}-waits", "labels": {"app": name}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
 def statefulset(name: str) -> Manifest:
@@ -127,8 +139,9 @@ def test_with_namespaces_named_a_standby_and_a_custom_kind(
     check(keda_cluster, release, other_namespace)
 
 
-def test_with_direct_delivery_to_every_kind(keda_cluster: KedaCluster, release: Release) -> None:
-    release.install(yaml.safe_dump({"delivery": {"direct": True}, **CUSTOM_KIND}))
+def test_with_direct_delivery_to_every_kind_and_marks_on_pods(keda_cluster: KedaCluster, release: Release) -> None:
+    marks = {"idleFirst": True, "protectBusy": True}
+    release.install(yaml.safe_dump({"delivery": {"direct": True}, "removal": marks, **CUSTOM_KIND}))
     scaler = running(keda_cluster, release)
     put_to_work(keda_cluster, release.namespace, scaler, *TARGETS, metadata=BURST)
     with ClusterFleet(keda_cluster, namespace=release.namespace) as fleet:

@@ -47,6 +47,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch{{ if or .Values.removal.idleFirst .Values.removal.protectBusy }}, patch{{ end }}]
+{{- if not .Values.watchNamespaces }}
+- apiGroups: [""]
+  resources: [nodes] # to say which have come without the device that pods wait for
+  verbs: [list, watch]
+{{- end }}
 - apiGroups: [apps]
   resources: [deployments, statefulsets]
   verbs: [list, watch]

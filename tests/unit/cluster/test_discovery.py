@@ -9,7 +9,7 @@ import pytest
 from scaler.cluster.client import ApiClient
 from scaler.cluster.discovery import KubernetesDiscovery
 from scaler.cluster.model import DiscoveryError, Phase, Workload
-from scaler.cluster.resources import DEPLOYMENTS, HPAS, PODS, SCALED_OBJECTS, Resource
+from scaler.cluster.resources import DEPLOYMENTS, HPAS, NODES, PODS, SCALED_OBJECTS, Resource
 from scaler.cluster.scaled_objects import OwnAddresses
 from scaler.cluster.watches import NARROW
 from tests.unit.cluster.fake_api import FakeApi
@@ -233,6 +233,59 @@ async def test_one_namespace_too_many_turns_the_watches_into_one(api: FakeApi, c
         await until(lambda: not discovery.scaled_objects(), "the end of all")
         await put_llama(api, last)
         await until(lambda: not reason(discovery, namespace=last), "one that comes back")
+
+
+def node(name: str, *devices: str) -> dict[str, object]:
+    """A ready node with devices, one of each."""
+    has = dict.fromkeys(devices, "1")
+    return {"metadata": metadata(name, ""), "status": {"conditions": [condition("Ready", True)], "allocatable": has}}
+
+
+WAITS_FOR_A_GPU = condition(
+    "PodScheduled", False, reason="Unschedulable", message="0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+)
+
+
+@pytest.mark.usefixtures("llama")
+async def test_nodes_are_watched_once_a_pod_waits_for_a_device_and_those_without_it_are_named(
+    api: FakeApi, client: ApiClient
+) -> None:
+    await api.put(NODES, node("gpu-7"))
+    async with running(KubernetesDiscovery(client, OURS)) as discovery:
+
+        def warnings() -> tuple[str, ...]:
+            return discovery.workload("serving", "llama").warnings
+
+        assert warnings() == ()
+        assert api.requests["list", "nodes"] == 0
+        await api.put(PODS, pod("llama-2", WAITS_FOR_A_GPU))
+        await until(lambda: "gpu-7: came while pods wait" in "".join(warnings()), "the node without a GPU")
+        await api.put(NODES, node("gpu-7", "nvidia.com/gpu"))
+        await until(lambda: warnings() == (), "a node with one")
+        await api.put(NODES, node("gpu-7"))
+        await until(warnings, "the node without a GPU")
+        await api.put(PODS, ready_pod("llama-2", app="llama"))
+        await until(lambda: warnings() == (), "pods that wait for nothing")
+        assert api.requests["list", "nodes"] == 1
+
+
+@pytest.mark.usefixtures("llama")
+async def test_within_namespaces_nodes_are_not_looked_at(api: FakeApi, client: ApiClient) -> None:
+    await api.put(NODES, node("gpu-7"))
+    await api.put(PODS, pod("llama-2", WAITS_FOR_A_GPU))
+    async with running(KubernetesDiscovery(client, OURS, namespaces=["serving"])) as discovery:
+        assert discovery.workload("serving", "llama").warnings == ()
+        assert api.requests["list", "nodes"] == 0
+
+
+@pytest.mark.usefixtures("llama")
+async def test_nodes_that_may_not_be_seen_are_no_hindrance(api: FakeApi, client: ApiClient) -> None:
+    api.forbidden.add(("list", "nodes"))
+    await api.put(PODS, pod("llama-2", WAITS_FOR_A_GPU))
+    async with running(KubernetesDiscovery(client, OURS)) as discovery:
+        discovery.workload("serving", "llama")
+        await until(lambda: api.requests["list", "nodes"], "a refusal")
+        assert discovery.workload("serving", "llama").warnings == ()
 
 
 async def test_missing_target_is_named(api: FakeApi, client: ApiClient) -> None:
