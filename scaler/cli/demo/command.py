@@ -68,7 +68,7 @@ def demo(
     vllm-scaler demo --preset pulse --start-up-time 2m --speed 20
     vllm-scaler demo --for 5m --json
 
-    Exit status: 0 done, 2 wrong use.
+    Exit status: 0 done, 1 a port is not free, 2 wrong use.
     """
     try:
         scenario = Scenario(
