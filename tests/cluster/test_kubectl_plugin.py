@@ -20,7 +20,9 @@ import pytest
 import yaml
 
 from scaler.cli.client import NO_SERVER, NO_TARGET
+from scaler.serving.tls import TlsFiles
 from tests.cluster import toolchain
+from tests.cluster.certificates import Authority
 from tests.cluster.control_plane import ControlPlane, Manifest
 from tests.cluster.release import rendered
 from tests.protocol.world import NAME, NAMESPACE, Fleet, Keda, hosted, until
@@ -54,6 +56,17 @@ class User:
     folder: Path
     environment: dict[str, str]
 
+    def reaches(self, address: str) -> None:
+        """Forwarded ports lead to this address from now on."""
+        real = toolchain.binary("kubernetes", "kubectl")
+        self.put("kubectl", FORWARDING.format(said=self.folder / "said", address=address, real=real))
+
+    def put(self, name: str, script: str) -> None:
+        """Have a program on the PATH."""
+        file = self.folder / name
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+
     async def start(self, *words: str) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
         command = ("kubectl", "vllm-scaler", *words)
@@ -84,12 +97,6 @@ async def scaler() -> AsyncIterator[str]:
 
 @pytest.fixture
 def user(api_server: ControlPlane, tmp_path: Path, scaler: str) -> User:
-    real = toolchain.binary("kubernetes", "kubectl")
-    kubectl = FORWARDING.format(said=tmp_path / "said", address=scaler, real=real)
-    for name, script in {"kubectl": kubectl, "kubectl-vllm_scaler": f'exec {PLUGIN} "$@"'}.items():
-        file = tmp_path / name
-        file.write_text(f"#!/bin/sh\n{script}\n")
-        file.chmod(0o755)
     environment = {
         "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(sys.path),
@@ -97,7 +104,10 @@ def user(api_server: ControlPlane, tmp_path: Path, scaler: str) -> User:
         "HOME": str(tmp_path),
         "COLUMNS": "200",
     }
-    return User(tmp_path, environment)
+    one = User(tmp_path, environment)
+    one.put("kubectl-vllm_scaler", f'exec {PLUGIN} "$@"')
+    one.reaches(scaler)
+    return one
 
 
 @pytest.fixture
@@ -184,6 +194,20 @@ async def test_a_scaler_named_in_the_environment_is_not_the_clusters(user: User,
     told = await user.run("targets", "--server", "127.0.0.1:1")
     assert told.status == 2
     assert "leave one or the other out" in told.error
+
+
+async def test_over_tls_the_certificate_has_the_services_name(
+    user: User, service: Manifest, namespace: str, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path / "pki", "test")
+    pair = authority.issue("server", "scaler", hosts=[f"vllm-scaler.{namespace}.svc"])
+    async with hosted(Fleet(), tls=TlsFiles(pair.certificate, pair.key)) as host:
+        user.reaches(str(host.grpc_address))
+        told = await user.run("targets", "--ca-file", str(authority.certificate))
+        assert told.status == 0, told.error
+        plain = await user.run("targets")
+        assert plain.status == NO_SERVER
+        assert "if it serves TLS: add --tls or --ca-file" in plain.error
 
 
 async def test_forwarding_ends_with_the_command_that_a_signal_ends(user: User, service: Manifest) -> None:
