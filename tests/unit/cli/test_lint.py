@@ -107,6 +107,10 @@ def workload(changes: str, told: str = "") -> Case:
     return Case(beside=edited(WORKLOAD, changes), told=told)
 
 
+def annotations(words: str) -> str:
+    return f"spec.template.metadata: {{annotations: {{{words}}}}}"
+
+
 CONTAINER = "spec.template.spec.containers.0"
 LWS = "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet"
 
@@ -319,6 +323,25 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
             workload("spec.template.spec.terminationGracePeriodSeconds: 135", "after 135 s, and may need 135 s"),
             workload("spec.template.spec.terminationGracePeriodSeconds: null", "after 30 s, and may need 135 s"),
             workload(f"{{{CONTAINER}.args: [--shutdown-timeout, '200']}}", "after 150 s, and may need 215 s"),
+            workload(
+                f"{CONTAINER}.lifecycle: {{preStop: {{exec: {{command: [sh, -c, 'curl x; sleep 60; sleep 5']}}}}}}",
+                "after 150 s, and may need 185 s",
+            ),
+        ],
+    ),
+    "grace-period-cut": (
+        [workload("{}"), workload("spec.template.spec.terminationGracePeriodSeconds: 600")],
+        [workload("spec.template.spec.terminationGracePeriodSeconds: 900", "Deployment llama asks for 900 s to end")],
+    ),
+    "kept-for-ever": (
+        [
+            workload("{}"),
+            workload(annotations("karpenter.sh/do-not-disrupt: 'false'")),
+            workload(annotations("cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'")),
+        ],
+        [
+            workload(annotations("karpenter.sh/do-not-disrupt: 'true'"), "sets karpenter.sh/do-not-disrupt: true"),
+            workload(annotations("cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'"), "safe-to-evict: false"),
         ],
     ),
 }

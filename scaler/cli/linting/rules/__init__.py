@@ -34,4 +34,6 @@ RULES: tuple[Rule, ...] = (
     workload.readiness_probe,
     workload.drain,
     workload.grace_period,
+    workload.grace_period_cut,
+    workload.kept_for_ever,
 )

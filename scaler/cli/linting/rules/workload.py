@@ -8,7 +8,7 @@ from typing import Any
 
 from scaler.cli.linting.finding import Flaw
 from scaler.cli.linting.manifests import Manifest, Manifests, Step
-from scaler.cli.linting.rule import error, warning
+from scaler.cli.linting.rule import error, hint, warning
 from scaler.cli.linting.scaled_object import ScaledObject
 from scaler.quoting import quoted
 
@@ -24,8 +24,14 @@ WORKERS = ("spec", "leaderWorkerTemplate", "workerTemplate", "spec")
 
 _SHUTDOWN_TIMEOUT = re.compile(r"(?<!\S)--shutdown-timeout[=\s]+(\d+)(?!\S)")
 
+_SLEEP = re.compile(r"(?<!\S)sleep\s+(\d+)(?![\w.])")
+
 DEFAULT_GRACE_S = 30
 """Kubernetes' terminationGracePeriodSeconds."""
+AUTOSCALER_GRACE_S = 600
+"""Default of the Cluster Autoscaler's --max-graceful-termination-sec."""
+KEEPING_NODES = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+"""Annotations with which a pod keeps its node."""
 
 
 @error
@@ -110,6 +116,39 @@ def grace_period(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
             )
 
 
+@hint
+def grace_period_cut(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
+    """When the Cluster Autoscaler empties a node it grants pods 10 minutes at most, whatever they ask for, unless its
+    --max-graceful-termination-sec says otherwise; a Karpenter NodePool has its own terminationGracePeriod.
+    """
+    for workload, path, pod in _pods(so, manifests):
+        grace = pod.get("terminationGracePeriodSeconds")
+        if isinstance(grace, int) and grace > AUTOSCALER_GRACE_S:
+            yield Flaw(
+                workload.place(*path, "terminationGracePeriodSeconds"),
+                f"{workload.kind} {workload.name} asks for {grace} s to end",
+                f"{AUTOSCALER_GRACE_S} or less, or --max-graceful-termination-sec={grace} for the Cluster Autoscaler",
+            )
+
+
+@hint
+def kept_for_ever(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
+    """An annotation in the template keeps the node of every pod, idle ones too, and that costs a GPU node until the pod
+    is deleted.
+    """
+    for workload, path, _pod in _pods(so, manifests):
+        place = (*path[:-1], "metadata", "annotations")
+        annotations = workload.get(*place)
+        for key, value in KEEPING_NODES.items():
+            if isinstance(annotations, dict) and str(annotations.get(key)).lower() == value:
+                yield Flaw(
+                    workload.place(*place, key),
+                    f"{workload.kind} {workload.name} sets {key}: {value} on all pods at all times",
+                    "none in the template; `serve --protect-busy` (chart: removal.protectBusy) sets it while a pod "
+                    "loads or is busy",
+                )
+
+
 def _workloads(so: ScaledObject, manifests: Manifests) -> Iterator[Manifest]:
     return iter(manifests.named(so.manifest.namespace, so.target))
 
@@ -148,7 +187,12 @@ def _pre_stop(container: dict[str, Any]) -> Any:
 
 
 def _sleep(container: dict[str, Any]) -> float:
-    """Return the seconds of a preStop hook of kind sleep; others last as long as they last."""
+    """Return the seconds that a preStop hook sleeps, of its own kind or by a command; others last as they last."""
     hook = _pre_stop(container)
-    seconds = hook["sleep"].get("seconds") if isinstance(hook, dict) and isinstance(hook.get("sleep"), dict) else 0
-    return seconds if isinstance(seconds, int) else 0
+    if not isinstance(hook, dict):
+        return 0
+    if isinstance(hook.get("sleep"), dict):
+        seconds = hook["sleep"].get("seconds")
+        return seconds if isinstance(seconds, int) else 0
+    words = _list(hook["exec"].get("command")) if isinstance(hook.get("exec"), dict) else []
+    return sum(float(seconds) for seconds in _SLEEP.findall(" ".join(word for word in words if isinstance(word, str))))
