@@ -126,8 +126,11 @@ def connecting(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def insight(way: Way) -> Iterator[InsightStub]:
-    """A connection to a scaler. What goes wrong ends the program with a line for people and an exit status."""
+def insight(way: Way, *, watching: bool = False) -> Iterator[InsightStub]:
+    """A connection to a scaler. What goes wrong ends the program with a line for people and an exit status.
+
+    A scaler that has decided nothing answers UNAVAILABLE, but to a watch: that ends so when the connection is lost.
+    """
     secret = _credentials(way)
     with ExitStack() as stack:
         server, name, kubectl = way.server or DEFAULT_SERVER, way.server_name, way.kubectl
@@ -145,6 +148,8 @@ def insight(way: Way) -> Iterator[InsightStub]:
         try:
             yield InsightStub(channel)
         except grpc.RpcError as error:
+            if watching and error.code() is grpc.StatusCode.UNAVAILABLE:
+                raise _fail(f"the connection to the scaler at {server} is lost", NO_SERVER) from None
             raise _failure(error, server) from None
 
 

@@ -36,7 +36,9 @@ def explain(
         str,
         typer.Option(metavar="DURATION", help="Tell what stood so long ago, such as 20m; an hour is remembered."),
     ] = "",
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every decision until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on with every decision until Ctrl-C, half an hour at most.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with --watch one line for each decision.")] = False,
     *,
     way: client.Way,
@@ -56,7 +58,7 @@ def explain(
     seconds_ago = _seconds(ago)
     namespace, name = _named(target, namespace, way)
     ref = pb.TargetRef(namespace=namespace, name=name, trigger=trigger, seconds_ago=seconds_ago)
-    with client.insight(way) as stub:
+    with client.insight(way, watching=watch) as stub:
         if not watch:
             _show([stub.Explain(ref, timeout=client.ANSWER_S)], as_json, indent=2)
         elif as_json or not sys.stdout.isatty():

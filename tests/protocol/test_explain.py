@@ -7,6 +7,7 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Self
 
 import grpc
 import pytest
@@ -89,6 +90,54 @@ async def test_watch_prints_decisions_until_the_server_stops(fleet: Fleet) -> No
     times = [json.loads(line)["time"] for line in result.stdout.splitlines()]
     assert len(times) >= 2
     assert times == sorted(times)
+
+
+async def test_watch_that_loses_its_scaler_says_so(host: Host, keda: Keda) -> None:
+    await keda.metric()
+    async with Relay(host) as relay:
+        watching = asyncio.create_task(_run("explain", "serving/llama", "--watch", "--json", "--server", relay.address))
+        await until(lambda: relay.answered > 10_000, "some decisions")
+        relay.cut()
+        result = await watching
+    assert result.exit_code == client.NO_SERVER
+    assert f"the connection to the scaler at {relay.address} is lost" in result.stderr
+    assert result.stdout.count('"story"') >= 1
+
+
+class Relay:
+    """Another address of a scaler, where connections can be cut."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._writers: list[asyncio.StreamWriter] = []
+        self._pumps: list[asyncio.Task[None]] = []
+        self.answered = 0
+        """Bytes that came from the scaler."""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+
+    def cut(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(self._host.grpc_address.host, self._host.grpc_address.port)
+        self._writers.extend((writer, back))
+        for source, sink in ((reader, back), (there, writer)):
+            self._pumps.append(asyncio.create_task(self._pump(source, sink)))
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(2**16):
+            sink.write(data)
+            self.answered += len(data) if sink is self._writers[0] else 0
 
 
 async def test_an_unknown_target_is_named_with_those_that_are_known(host: Host, keda: Keda) -> None:
