@@ -17,6 +17,7 @@ import typer
 import yaml
 from pydantic.fields import FieldInfo
 
+from scaler.cli.linting import RULES
 from scaler.cli.serve import serve
 from scaler.policy.parsing import Settings
 from scaler.policy.presets import DEFAULT, PRESETS
@@ -235,12 +236,27 @@ def _in(text: str, words: Words) -> str:
     return words.get(text, text)
 
 
+def lint_rules(words: Words) -> Iterator[str]:
+    """What `vllm-scaler lint` looks for."""
+    yield f"# {_in('Rules of `vllm-scaler lint`', words)}"
+    yield ""
+    yield _in(
+        "Errors do harm or are refused, warnings do harm in most cases, hints are worth a thought. `--ignore RULE` "
+        "leaves one out.",
+        words,
+    )
+    yield ""
+    rows = [(f"`{rule.name}`", str(rule.severity.value), rule.why) for rule in RULES]
+    yield from _table(("rule", "finds", "because"), rows, words)
+
+
 WRITERS: Mapping[str, Callable[[Words], Iterator[str]]] = {
     "trigger": trigger,
     "presets": presets,
     "serve": serve_options,
     "chart": chart,
     "metrics": own_metrics,
+    "lint": lint_rules,
 }
 """Page → what writes its lines."""
 

@@ -148,3 +148,16 @@ def test_a_picture_differs_from_its_translation_only_in_words(picture: Path) -> 
         return re.sub(r">[^<>]*</t", "></t", path.read_text("utf-8"))
 
     assert drawn(picture) == drawn(picture.with_name(picture.name.replace(".zh.", ".")))
+
+
+def test_every_right_that_the_chart_asks_for_is_told() -> None:
+    templates = (ROOT / "k8s" / "chart" / "templates").glob("*")
+    asked = {
+        resource
+        for template in templates
+        for line in re.findall(r"^ *resources: \[([^{\]]+)\]", template.read_text("utf-8"), re.MULTILINE)
+        for resource in re.split(r",\s*", line)
+    }
+    assert {"scaledobjects", "pods", "leases", "deployments/scale"} <= asked
+    told = (DOCS / "security.md").read_text("utf-8").lower().replace(" ", "")
+    assert not {resource for resource in asked if resource.partition("/")[0].removesuffix("s") not in told}
