@@ -47,6 +47,9 @@ kubectl vllm-scaler init deployment/llama -n serving
 The same commands as those of vllm-scaler; --context and --kubeconfig are kubectl's, and stand behind the command.
 """
 
+_COMPLETING = "_VLLM_SCALER_COMPLETE"
+"""The variable by which a shell asks for completions, and typer for which shell it is."""
+
 INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
 
@@ -61,6 +64,16 @@ def kubectl_plugin(arguments: Sequence[str] | None = None) -> None:
     os.environ.pop("VLLM_SCALER_SERVER", None)  # names another one
     found = {"explain": {"port_forward": True}, "targets": {"port_forward": True}}
     _run("kubectl vllm-scaler", arguments, _PLUGIN_HELP, _IN_A_CLUSTER, found)
+
+
+def kubectl_completion(arguments: Sequence[str] | None = None) -> None:
+    """Complete `kubectl vllm-scaler`: kubectl hands over the words so far, and takes lines and a number."""
+    words = ["vllm-scaler", *(sys.argv[1:] if arguments is None else arguments)]
+    os.environ.update({_COMPLETING: "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)})
+    try:
+        _run("vllm-scaler", [], _PLUGIN_HELP, _IN_A_CLUSTER)
+    finally:
+        print(":0")  # file names, where there is nothing else
 
 
 def _run(
@@ -83,8 +96,7 @@ def _app(
     commands: Sequence[str],
     defaults: Mapping[str, Mapping[str, Any]] | None,
 ) -> typer.Typer:
-    asked = next((word for word in arguments if not word.startswith("-")), "")
-    completing = "_VLLM_SCALER_COMPLETE" in os.environ
+    asked = next((word for word in _to_be_completed() or arguments if not word.startswith("-")), "")
     app = typer.Typer(
         cls=Group,
         help=text,
@@ -95,9 +107,16 @@ def _app(
     )
     app.callback()(_options)
     for name in commands:
-        function = _function(name) if completing or name == asked else _not_asked
+        function = _function(name) if name == asked else _not_asked
         app.command(name, cls=Command, short_help=COMMANDS[name])(function)
     return app
+
+
+def _to_be_completed() -> list[str]:
+    """Return the words behind the program's name that a shell wants completed, where one does."""
+    if _COMPLETING not in os.environ:
+        return []
+    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()[1:]  # bash, or others
 
 
 def _function(name: str) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+import tomllib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.protocol.world import NAME, NAMESPACE, Fleet, Keda, hosted, until
 
 pytestmark = pytest.mark.toolchain
 
-PLUGIN = shlex.join([sys.executable, "-c", "from scaler.cli import kubectl_plugin; kubectl_plugin()"])
+PROGRAMS = {"kubectl-vllm_scaler": "kubectl_plugin", "kubectl_complete-vllm_scaler": "kubectl_completion"}
 FORWARDING = """
 case " $* " in *" port-forward "*)
   echo "$$ $*" >> {said}
@@ -105,7 +106,9 @@ def user(api_server: ControlPlane, tmp_path: Path, scaler: str) -> User:
         "COLUMNS": "200",
     }
     one = User(tmp_path, environment)
-    one.put("kubectl-vllm_scaler", f'exec {PLUGIN} "$@"')
+    for name, function in PROGRAMS.items():
+        command = shlex.join([sys.executable, "-c", f"from scaler.cli import {function} as run; run()"])
+        one.put(name, f'exec {command} "$@"')
     one.reaches(scaler)
     return one
 
@@ -240,6 +243,30 @@ async def test_what_needs_no_scaler_is_there_too(user: User, api_server: Control
     page = (await user.run("--help")).out
     assert all(f"kubectl vllm-scaler {each}" in page for each in ("targets", "explain", "init"))
     assert "backtest" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["ex"], ["explain"]),
+        (["se"], []),
+        (["explain", "--wat"], ["--watch"]),
+        (["explain", "-n", "x", "--ag"], ["--ago"]),
+    ],
+    ids=str,
+)
+async def test_kubectls_own_completion_knows_its_words(user: User, words: list[str], completed: list[str]) -> None:
+    asked = await asyncio.create_subprocess_exec(
+        "kubectl", "__complete", "vllm-scaler", *words, stdout=asyncio.subprocess.PIPE, env=user.environment
+    )
+    async with asyncio.timeout(60):
+        out, _ = await asked.communicate()
+    assert out.decode().split() == [*completed, ":0"]
+
+
+def test_the_package_has_both_programs_under_the_names_that_kubectl_looks_for() -> None:
+    found = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert {name: f"scaler.cli:{function}" for name, function in PROGRAMS.items()}.items() <= found.items()
 
 
 def is_over(pid: int) -> bool:
