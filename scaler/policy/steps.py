@@ -21,7 +21,7 @@ from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals import SIGNALS, Demand
 from scaler.policy.signals.ongoing import is_default
-from scaler.policy.starts import next_s, node_bound_s
+from scaler.policy.starts import next_s, node_bound_s, warm_s
 from scaler.policy.state import State
 from scaler.quoting import quoted
 
@@ -255,8 +255,12 @@ def foresee(
 
 
 def _horizon(draft: Draft) -> float:
-    settings = draft.settings
-    return HPA_S + next_s(draft.observation) if settings.look_ahead_s is None else settings.look_ahead_s
+    settings, observation = draft.settings, draft.observation
+    if settings.look_ahead_s is not None:
+        return settings.look_ahead_s
+    if settings.warm_replicas == "auto" and not observation.replicas.unschedulable:
+        return HPA_S + warm_s(observation.start_up)  # `warm` looks ahead over a node's time
+    return HPA_S + next_s(observation)
 
 
 def factors(draft: Draft) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaler.policy import Decision, decide
+from scaler.policy import Decision, StartUp, decide
+from scaler.policy.observation import Took
 from tests.unit.policy.world import Tape, first, see, settings
 
 NODE_AND_POD_S = 260
@@ -62,6 +63,21 @@ def test_a_steady_growth_gets_the_room_that_it_needs_once_a_node_could_be_there(
     grown = 0.5 * NODE_AND_POD_S / 60
     assert grown - 1 <= rooms[-1] <= grown + 2
     assert "may be needed in 250s" in warm_step(tape.decision)
+
+
+def test_with_nodes_made_ahead_replicas_are_looked_ahead_for_over_the_time_of_a_pod() -> None:
+    def ahead(warm_replicas: str, **seen: int) -> list[str]:
+        tape = Tape(settings(targetOngoingRequests=10, lookAhead="auto", warmReplicas=warm_replicas))
+        start_up = StartUp(90, 120, warm=Took(40, 50), cold=Took(290, 300), last_cold=True)
+        texts = []
+        for i in range(900):
+            tape.tick(running=40 + i / 10, start_up=start_up, **seen)
+            assert tape.decision is not None
+            texts += [step.text for step in tape.decision.steps if step.rule == "look_ahead"]
+        return texts
+
+    assert all("expected in 50s" in text for text in ahead("auto"))
+    assert all("expected in 300s" in text for text in [*ahead("0"), *ahead("auto", unschedulable=1)])
 
 
 def test_a_steady_load_needs_no_room() -> None:
