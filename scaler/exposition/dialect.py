@@ -87,6 +87,8 @@ class Dialect:
     """Whether a gauge with a TYPE line and no sample is one that was not set yet."""
     holds_s: float = 0.0
     """How long a caller may go on with the last value of a gauge that went missing, in seconds."""
+    shared: frozenset[str] = frozenset()
+    """Fields that only some of a target's pages tell; each adds its part (`scaler.exposition.sharing`)."""
     hint: str = ""
     """What to check where an engine of this kind shows no load."""
 

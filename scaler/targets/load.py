@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scaler.exposition.sample import HISTOGRAMS, Histogram, Sample
+from scaler.exposition.sharing import shared
 from scaler.policy.observation import Latency, Load
 from scaler.sources.source import Unknown
 
@@ -84,7 +85,7 @@ class LoadMeter:
         gpu_utilization: Mapping[str, float] | None = None,
     ) -> Generator[None, None, Load]:
         """Do what `measure` does in pieces of some tenths of a millisecond, a yield after each: pods may be many."""
-        samples = {pod: outcome for pod, outcome in outcomes.items() if isinstance(outcome, Sample)}
+        samples = shared({pod: outcome for pod, outcome in outcomes.items() if isinstance(outcome, Sample)})
         unknown = {pod: outcome.reason for pod, outcome in outcomes.items() if isinstance(outcome, Unknown)}
         for pod in self._baselines.keys() - outcomes.keys():
             del self._baselines[pod]

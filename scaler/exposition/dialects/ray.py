@@ -2,7 +2,7 @@
 
 Ray prefixes every metric with `ray_`; vLLM 0.10 and older kept its colon (`ray_vllm:`). A gauge that is missing here is
 unknown, not 0: Ray 2.52 to 2.56 clear gauges at every scrape, and newer versions drop one that was not set for two
-report intervals. https://docs.ray.io/en/latest/serve/monitoring.html#metrics
+report intervals. But a node that routes no request never had a queue: what another node of the target shows is enough. https://docs.ray.io/en/latest/serve/monitoring.html#metrics
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Ray(Dialect):
         if engines:
             deployments = {name: replace(each, running=None) for name, each in deployments.items()}
         missing = {} if engines and not deployments else _missing(serve, engines)
-        readings = {**deployments, **engines}
+        readings = {**_unreadable(serve, missing), **deployments, **engines}
         return sample(self.name, combining.total({"": Reading(unknown=missing), **readings}), readings)
 
     def engine_of(self, labels: Labels) -> str:
@@ -104,6 +104,17 @@ def _missing(serve: Page[_Cell, Series], engines: Mapping[str, Reading]) -> dict
     }
 
 
+def _unreadable(serve: Page[_Cell, Series], missing: Mapping[str, str]) -> dict[str, Reading]:
+    """Return what a page would tell if all of it could be read: another page cannot stand in for that."""
+    metrics = {"waiting": QUEUED, "running": PROCESSING}
+    unknown = {
+        field: f"a line of {metric} cannot be read: {serve.bad[metric].first}"
+        for field, metric in metrics.items()
+        if field in missing and metric in serve.bad
+    }
+    return {"unreadable": Reading(unknown=unknown)} if unknown else {}
+
+
 def _place(name: str, labels: Labels) -> tuple[_Cell, Series]:
     deployment = "/".join([labels[part] for part in ("application", "deployment") if part in labels])
     return (name, deployment), Series(tuple(sorted(labels.items())))
@@ -126,5 +137,6 @@ DIALECT = _Ray(
     histograms={name: _in_ray(metrics) for name, metrics in vllm.DIALECT.histograms.items()},
     idle_is_zero=False,
     holds_s=20.0,
+    shared=frozenset({"waiting", "running"}),  # a queue is where a router is, a replica where it runs
     hint="do Serve's replicas run on this node, and has the first report (10 s) come?",
 )

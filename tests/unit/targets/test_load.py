@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from scaler.exposition import ENGINES
 from scaler.exposition.sample import Histogram, Sample
 from scaler.sources.source import Unknown
 from scaler.targets.load import LoadMeter, quantile
@@ -124,3 +125,13 @@ def test_no_observation_in_the_look_back_is_no_latency() -> None:
 )
 def test_quantile_is_linear_within_its_bucket(q: float, counts: tuple[float, ...], expected: float) -> None:
     assert quantile(q, (0.5, 1.0, 2.0, math.inf), counts) == pytest.approx(expected)
+
+
+def test_the_queue_of_a_ray_application_is_the_sum_over_the_nodes_that_route() -> None:
+    labels = 'application="llm",deployment="Engine"'
+    replica = f'ray_serve_replica_processing_queries{{{labels},replica="r",WorkerId="r"}} 4\n'
+    queue = f'ray_serve_deployment_queued_queries{{{labels},handle="h",WorkerId="p"}} 6\n'
+    pages = {"a": replica + queue, "b": replica, "c": replica + queue}
+    read = {pod: ENGINES["ray"].read(text.encode()) for pod, text in pages.items()}
+    load = LoadMeter(30).measure(0, read)
+    assert (load.waiting, load.running, load.known) == (12, 12, 3)
