@@ -5,6 +5,7 @@ https://asgi.readthedocs.io/en/latest/specs/main.html
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
@@ -14,6 +15,9 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_LEFT_BY_OTHERS = ("app", "state")
+"""Starlette's application and the state of its lifespan."""
 
 
 async def answer(send: Send, status: int, body: Mapping[str, Any], **headers: str) -> None:
@@ -25,11 +29,18 @@ async def answer(send: Send, status: int, body: Mapping[str, Any], **headers: st
     await send({"type": "http.response.body", "body": content})
 
 
-async def call(app: Application, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
-    """Ask an application as a client would; returns status and body."""
+async def call(
+    app: Application, method: str, path: str, body: Any = None, *, like: Scope | None = None, **headers: str
+) -> tuple[int, bytes]:
+    """Ask an application as a client would; returns status and body.
+
+    Where it is not a whole application but what is inside its middleware, `like` is the scope of any request that came
+    through: the outer part leaves things there that the inner part needs.
+    """
     content = b"" if body is None else json.dumps(body).encode()
     named = {"host": "localhost", "content-type": "application/json", "content-length": str(len(content)), **headers}
     scope: Scope = {
+        **{key: value for key, value in (like or {}).items() if key in _LEFT_BY_OTHERS},
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
@@ -43,9 +54,12 @@ async def call(app: Application, method: str, path: str, body: Any = None, **hea
         "client": ("127.0.0.1", 0),
         "server": ("localhost", 80),
     }
-    status, parts = 0, []
+    status, parts, asked = 0, [], asyncio.Event()
 
     async def receive() -> Message:
+        if asked.is_set():
+            await asyncio.Event().wait()  # for as long as the answer takes: this client does not leave
+        asked.set()
         return {"type": "http.request", "body": content, "more_body": False}
 
     async def send(message: Message) -> None:

@@ -80,14 +80,16 @@ class Gate:
 
     # Life
 
-    async def warm(self) -> None:
-        """Return when the engine has made a first token, tried until it does."""
+    async def warm(self, like: Scope | None = None) -> None:
+        """Return when the engine has made a first token, tried until it does; `like` is any request's scope."""
+        told = ""
         while not self._is_warm:
             try:
-                await first_token(self._app)
+                await first_token(self._app, like)
                 self._is_warm = True
             except Exception as error:  # an engine that starts may say anything
-                log.info("no first token yet: %s", error)
+                if told != (told := f"{type(error).__name__}: {error}"):
+                    log.warning("no first token yet: %s", told)
                 await asyncio.sleep(_TRY_AGAIN_S)
 
     async def drain(self) -> int:
@@ -109,7 +111,7 @@ class Gate:
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._is_warm and self._warming is None:
-            self._warming = asyncio.create_task(self.warm())
+            self._warming = asyncio.create_task(self.warm(scope))
         if self._draining:
             await answer(send, 503, {"error": "draining"})
         elif not self._is_warm:
