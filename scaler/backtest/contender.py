@@ -70,6 +70,8 @@ class Want:
     """Replicas to ask for now, without waiting for the HPA; only upwards."""
     active: bool | None = None
     """For KEDA, between zero and one replica. None: active while the value is above 0."""
+    warm: int = 0
+    """Replicas beyond the wanted ones for which there should be a node."""
     reason: str = ""
     """Why the count is what it is."""
     decision: Decision | None = None

@@ -87,6 +87,8 @@ class Deployment:
     def __init__(self, fleet: Fleet, nodes: Nodes, luck: PodLuck, *, seed: int) -> None:
         self.requested = 0
         """`spec.replicas`"""
+        self.warm = 0
+        """Replicas beyond those for which there should be a node."""
         self.all: list[Replica] = []
         """Every pod that there ever was, oldest first."""
         self._fleet = fleet
@@ -113,6 +115,7 @@ class Deployment:
             starting=count["starting"],
             terminating=count["terminating"],
             unschedulable=count["pending"],
+            room=min(self.warm, self._nodes.free),
         )
 
     def begin(self, replicas: int) -> None:
@@ -184,7 +187,7 @@ class Deployment:
         if self._outdated():
             self._roll_on(now)
         pending = [replica for replica in self._live if replica.pod is None]
-        self._nodes.settle(len(pending), now)
+        self._nodes.settle(len(pending), now, self.warm)
         for replica in pending:
             if not self._nodes.take():
                 break

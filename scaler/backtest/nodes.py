@@ -29,14 +29,22 @@ class Nodes:
 
     pool: NodePool | None
     chance: random.Random
+    paid_s: float = 0.0
+    """How long nodes were paid for until now, all together: from being asked for until given back, used or not."""
     _used: int = 0
     _free_since: list[float] = field(default_factory=list)
     _coming: list[float] = field(default_factory=list)
     """When the nodes that were asked for arrive."""
+    _now: float = 0.0
 
     def __post_init__(self) -> None:
         if self.pool is not None:
             self._free_since = [0.0] * self.pool.warm
+
+    @property
+    def free(self) -> int:
+        """Nodes that would take a pod now."""
+        return len(self._free_since)
 
     def take(self) -> bool:
         """Place a pod, if a node is free; the one that was used last first."""
@@ -54,14 +62,24 @@ class Nodes:
             self._used -= 1
             self._free_since.append(now)
 
-    def settle(self, pending: int, now: float) -> None:
-        """Let nodes arrive, give back idle ones, and ask for as many as pending pods lack, up to the cap."""
+    def settle(self, pending: int, now: float, warm: int = 0) -> None:
+        """Let nodes arrive, give back idle ones, and ask for as many as pending pods lack, up to the cap.
+
+        `warm` nodes beyond those are asked for too, and kept however idle.
+        """
         if self.pool is None:
             return
+        self.paid_s += (now - self._now) * self._all
+        self._now = now
         self._free_since += [now for due in self._coming if due <= now]
         self._coming = [due for due in self._coming if due > now]
-        self._free_since = [since for since in self._free_since if now - since < IDLE_S]
-        lacking = pending - len(self._free_since) - len(self._coming)
-        room = self.pool.most - self._used - len(self._free_since) - len(self._coming)
-        for _ in range(min(lacking, room)):
+        idle = [since for since in self._free_since if now - since >= IDLE_S]
+        for since in idle[: max(0, self.free - warm)]:
+            self._free_since.remove(since)
+        lacking = pending + warm - self.free - len(self._coming)
+        for _ in range(min(lacking, self.pool.most - self._all)):
             self._coming.append(now + self.pool.node_s * self.chance.lognormvariate(0.0, _SPREAD))
+
+    @property
+    def _all(self) -> int:
+        return self._used + self.free + len(self._coming)

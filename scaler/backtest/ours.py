@@ -55,6 +55,7 @@ class Ours:
             value=decision.emission.value,
             at_once=decision.desired if decision.at_once else None,
             active=decision.active,
+            warm=decision.warm,
             reason=self._last_change,
             decision=decision,
         )

@@ -78,6 +78,8 @@ class Run:
     moments: Sequence[Moment]
     changes: Sequence[Change]
     replicas: Sequence[Replica]
+    node_hours: float | None = None
+    """What nodes were paid for, idle ones too; None where there is no pool of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ class _Game:
         self._plant = plant
         self._contender = contender
         self._fleet = Fleet(profile=plant.profile, grace_s=plant.grace_s, blind_share=plant.blind_share, seed=seed)
-        self._deployment = Deployment(self._fleet, Nodes(plant.nodes, random.Random(seed)), plant.luck, seed=seed)
+        self._nodes = Nodes(plant.nodes, random.Random(seed))
+        self._deployment = Deployment(self._fleet, self._nodes, plant.luck, seed=seed)
         self._hpa = contender.hpa(max(1, plant.minimum), plant.maximum)  # KEDA's HPA never has a minimum of 0
         self._limits = Limits(plant.minimum, plant.maximum, self._hpa.up.tolerance, self._hpa.down.tolerance)
         self._phase = chance.random
@@ -196,8 +199,9 @@ class _Game:
             action()
         self._advance(duration_s)
         self._deployment.settle(duration_s)
+        node_hours = None if plant.nodes is None else self._nodes.paid_s / 3600
         self._finish(duration_s + _LAST_S)
-        return Run(duration_s, self._outcomes, self._moments, self._changes, self._deployment.all)
+        return Run(duration_s, self._outcomes, self._moments, self._changes, self._deployment.all, node_hours)
 
     def _every(self, period: float, action: Callable[[], None], phase: float | None = None) -> None:
         first = period * (self._phase() if phase is None else phase)
@@ -303,6 +307,7 @@ class _Game:
         answer = self._contender.want(self._see())
         want = Want(answer) if isinstance(answer, int | float) else answer
         self._want = want
+        self._deployment.warm = 0 if want is None else want.warm
         if want is not None and want.at_once is not None:
             count = min(want.at_once, self._plant.maximum)
             if count > self._deployment.requested > 0:

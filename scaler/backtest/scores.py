@@ -76,6 +76,7 @@ def numbers(run: Run, plant: Plant) -> Numbers:
         },
         "average_replicas": gpu_s / run.duration_s,
         "gpu_hours": gpu_s / 3600,
+        "node_hours": run.node_hours,
         "scale_events": len(run.changes),
         "wasted_starts": sum(replica.wasted for replica in run.replicas),
         "requests": {"all": total, "feasible": int(possible.sum()), "not_served": total - len(served)},

@@ -13,7 +13,7 @@ from scaler.backtest.scores import Numbers, pareto
 
 REFERENCE = "oracle"
 """It knows the future: nobody competes with it, so it is on no front."""
-_NUMBERS = ("met", "±", "p95", "p99", "pods", "GPU-h", "moves", "wasted")
+_NUMBERS = ("met", "±", "p95", "p99", "pods", "GPU-h", "node-h", "moves", "wasted")
 
 
 def front(results: Sequence[Result]) -> list[bool]:
@@ -41,7 +41,10 @@ def table(results: Sequence[Result]) -> Table:
     )
     made.add_column("", no_wrap=True)
     made.add_column("policy", overflow="fold")
-    names = list(_NUMBERS if seeds > 1 else (name for name in _NUMBERS if name != "±"))
+    left_out = {"±"} if seeds == 1 else set()
+    if plant.nodes is None:
+        left_out.add("node-h")
+    names = [name for name in _NUMBERS if name not in left_out]
     if some_infeasible:
         names.insert(1, "feasible")
     for name in names:
@@ -64,6 +67,8 @@ def _caption(results: Sequence[Result], some_infeasible: bool) -> str:
         said.append("±: half the 95 % interval over seeds")
     said.append("p95, p99: time to first token")
     said.append("pods: replicas with a GPU, on average")
+    if plant.nodes is not None:
+        said.append("node-h: nodes paid for, idle ones too")
     said.append("wasted: pods that went before they finished a request")
     said.append("●: nobody here meets more for less")
     if REFERENCE in policies:
@@ -84,6 +89,7 @@ def _cells(means: Numbers, widths: Numbers) -> dict[str, str]:
         **{key: "-" if ttft[key] is None else f"{ttft[key]:.1f}s" for key in ("p95", "p99")},
         "pods": f"{means['average_replicas']:.2f}",
         "GPU-h": f"{means['gpu_hours']:.2f}",
+        "node-h": "" if means["node_hours"] is None else f"{means['node_hours']:.2f}",
         "moves": f"{means['scale_events']:.1f}",
         "wasted": f"{means['wasted_starts']:.1f}",
     }

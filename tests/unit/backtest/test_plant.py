@@ -14,7 +14,7 @@ from scaler.backtest.contender import Defaults, Maker, Seen, Setup, Want
 from scaler.backtest.deployment import PodLuck
 from scaler.backtest.entrants import entrant
 from scaler.backtest.hpa import DOWN, Behavior, Hpa, ScalingPolicy
-from scaler.backtest.nodes import NodePool
+from scaler.backtest.nodes import IDLE_S, NodePool
 from scaler.backtest.ours import exact
 from scaler.backtest.plant import COOLDOWN_S, Plant, Run
 from scaler.backtest.samples import sample
@@ -33,6 +33,7 @@ class Plan(Defaults):
     interval_s: float | None = 1.0
     scrape_interval_s: float = 0.0
     at_once: bool = False
+    warm: int = 0
     seen: list[Seen] = field(default_factory=list)
 
     def hpa(self, minimum: int, maximum: int) -> Hpa:
@@ -41,7 +42,7 @@ class Plan(Defaults):
     def want(self, seen: Seen) -> Want | None:
         self.seen.append(seen)
         value = next((value for since, value in reversed(self.table) if since <= seen.time), 0.0)
-        return None if value is None else Want(value, at_once=int(value) if self.at_once else None)
+        return None if value is None else Want(value, at_once=int(value) if self.at_once else None, warm=self.warm)
 
 
 def steady(rate: float = 1.0, duration_s: float = 300.0, seed: int = 1) -> list[Request]:
@@ -130,6 +131,43 @@ def test_no_more_pods_have_a_node_than_there_are_gpus() -> None:
     second = next(each for each in run.replicas[1:] if each.scheduled is not None)
     assert second.scheduled is not None
     assert second.scheduled - second.created == pytest.approx(40.0, rel=0.5)
+
+
+def test_a_warm_node_spares_a_pod_the_wait_and_is_paid_for_while_it_is_idle() -> None:
+    plant = Plant(maximum=8, luck=PodLuck(10.0), nodes=NodePool(most=8, warm=1, node_s=40.0))
+    cold, warm = (play(plant, (0, 1.0), (100, 2.0), warm=count) for count in (0, 1))
+
+    def waited(run: Run) -> float:
+        second = run.replicas[1]
+        assert second.scheduled is not None
+        return second.scheduled - second.created
+
+    assert waited(cold) == pytest.approx(40.0, rel=0.5)
+    assert waited(warm) == 0.0
+    assert cold.node_hours is not None
+    assert warm.node_hours is not None
+    assert warm.node_hours > cold.node_hours
+    assert numbers(warm, plant)["node_hours"] == warm.node_hours
+
+
+def test_warm_nodes_are_kept_however_idle_and_others_given_back() -> None:
+    plant = Plant(maximum=8, luck=PodLuck(10.0), nodes=NodePool(most=8, warm=4, node_s=40.0))
+    long = IDLE_S + 400.0
+    for count in (0, 2):
+        run = play(plant, (0, 1.0), duration_s=long, warm=count)
+        assert run.node_hours == pytest.approx(((1 + count) * long + (3 - count) * IDLE_S) / 3600, rel=0.02)
+
+
+def test_warm_nodes_are_no_more_than_there_are_gpus() -> None:
+    plant = Plant(maximum=8, luck=PodLuck(10.0), nodes=NodePool(most=3, warm=1, node_s=40.0))
+    run = play(plant, (0, 1.0), duration_s=300.0, warm=8)
+    assert run.node_hours is not None
+    assert run.node_hours <= 3 * 300.0 / 3600
+
+
+def test_without_a_pool_there_are_no_nodes_to_pay_for() -> None:
+    run = play(SHORT, (0, 1.0), warm=3)
+    assert run.node_hours is None
 
 
 def test_a_pod_without_a_node_costs_nothing_and_goes_first() -> None:
