@@ -34,7 +34,9 @@ def test_every_page_is_there_in_both_languages(site: Path) -> None:
     assert {f"zh/{page}" for page in english} == pages - english
 
 
-def test_every_page_is_in_the_navigation(site: Path) -> None:
+def test_every_page_is_in_the_navigation_once(site: Path) -> None:
+    entries = re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert len(entries) == len(set(entries))
     index = (site / "index.html").read_text("utf-8")
     pages = {page.relative_to(site).as_posix() for page in site.rglob("*.html")}
     listed = set(re.findall(r'<a href="([^"#]+)" class="md-nav__link', index)) | {"index.html"}
