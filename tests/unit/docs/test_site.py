@@ -35,7 +35,7 @@ def test_every_page_is_there_in_both_languages(site: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation_once(site: Path) -> None:
-    entries = re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    entries = re.findall(r"^ +- (?:[\w ]+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
     assert len(entries) == len(set(entries))
     index = (site / "index.html").read_text("utf-8")
     pages = {page.relative_to(site).as_posix() for page in site.rglob("*.html")}
