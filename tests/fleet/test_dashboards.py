@@ -123,7 +123,8 @@ def test_every_panel_asks_the_chosen_data_source_and_says_what_it_shows() -> Non
             assert asked["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
 
 
-def test_panels_lie_side_by_side_and_not_one_on_another() -> None:
+def test_panels_have_names_of_their_own_and_lie_side_by_side() -> None:
+    assert len(PANELS) == sum(panel["type"] != "row" for panel in BOARD["panels"])
     taken: set[tuple[int, int]] = set()
     for panel in BOARD["panels"]:
         place = panel["gridPos"]
