@@ -19,7 +19,7 @@ from scaler.cli.linting import Given, Severity, check
 from scaler.policy.presets import PRESETS
 from scaler.targets import parse_trigger
 from scaler.targets.settings import TriggerSettings
-from tests.unit.docs.pages import ROOT, Page, commands, pages
+from tests.unit.docs.pages import FENCE, ROOT, Page, commands, pages
 
 PAGES = pages()
 DOCS = ROOT / "docs"
@@ -48,13 +48,23 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 @every_page
 def test_commands_and_their_options_exist(page: Page) -> None:
-    for script in page.written_in("sh"):
+    inline = re.findall(r"`((?:kubectl )?vllm-scaler [^`\n]+)`", FENCE.sub("", page.text))
+    for script in [*page.written_in("sh"), *inline]:
         for words in commands(script):
             _check(words)
 
 
+@pytest.mark.parametrize("name", ["tuning.md", "tuning.zh.md"])
+def test_the_options_of_a_backtest_exist(name: str) -> None:
+    told = re.findall(r"(?<=[` ])--[a-z-]+", Page(DOCS / name).text)
+    assert len(told) >= 20
+    assert set(told) <= _options("backtest") | _options("serve")
+
+
 def _check(words: list[str]) -> None:
     match words:
+        case ["vllm-scaler", "--install-completion" | "--version"]:
+            pass
         case ["vllm-scaler", command, *rest] | ["kubectl", "vllm-scaler", command, *rest]:
             assert command in COMMANDS, words
             known = _options(command)
