@@ -29,7 +29,14 @@ def lint(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail as well.")] = False,
     ignore: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Leave a rule out; may be repeated.")] = None,
     policies_file: Annotated[
-        Path | None, typer.Option("--policies", help="The operator's policies.", exists=True, dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--policies",
+            metavar="FILE",
+            help="Your own policies, as for serve --policies.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
     scaler_address: Annotated[
         str | None,

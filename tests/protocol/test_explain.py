@@ -34,6 +34,11 @@ async def _run(*words: str, host: Host | None = None) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, app, [*words, *server])
 
 
+def plain(result: Result) -> str:
+    """What was said, without the box around it."""
+    return " ".join(re.sub("[│╭╮╰╯─]", "", result.output).split())
+
+
 async def _tells(host: Host, text: str) -> bool:
     return text in (await _run("explain", "serving/llama", host=host)).stdout
 
@@ -65,7 +70,7 @@ async def test_explain_tells_what_stood_some_time_ago(fleet: Fleet, host: Host, 
 async def test_a_time_that_is_none_is_refused(words: tuple[str, ...], problem: str) -> None:
     result = await _run("explain", "serving/llama", *words)
     assert result.exit_code == 2
-    assert problem in " ".join(re.sub("[│╭╮╰╯─]", "", result.output).split())
+    assert problem in plain(result)
 
 
 async def test_explain_for_machines_keeps_unknown_apart_from_zero(fleet: Fleet, host: Host, keda: Keda) -> None:
@@ -168,6 +173,38 @@ async def test_a_target_is_namespace_and_name(word: str) -> None:
     result = await _run("explain", word)
     assert result.exit_code == 2
     assert "NAMESPACE/NAME" in result.output
+
+
+async def test_the_namespace_may_stand_before_the_name_or_in_an_option(host: Host, keda: Keda) -> None:
+    await keda.metric()
+    for words in (["serving/llama"], ["llama", "-n", "serving"], ["serving/llama", "--namespace", "serving"]):
+        assert (await _run("explain", *words, host=host)).exit_code == 0
+    two = await _run("explain", "serving/llama", "-n", "batch")
+    assert two.exit_code == 2
+    assert "is in another namespace than --namespace 'batch'" in plain(two)
+
+
+async def test_a_scaler_is_named_or_found_but_not_both(host: Host) -> None:
+    for option in (["--port-forward"], ["--service", "keda/vllm-scaler"], ["--context", "prod"]):
+        result = await _run("targets", *option, host=host)
+        assert result.exit_code == 2
+        assert "leave one or the other out" in plain(result)
+
+
+async def test_without_kubectl_a_scaler_cannot_be_found_in_a_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = await _run("targets", "--port-forward")
+    assert result.exit_code == client.NO_SERVER
+    assert "kubectl cannot be run: No such file or directory" in result.stderr
+
+
+@pytest.mark.parametrize("service", ["vllm-scaler", "/vllm-scaler", "keda/", "a/b/c"])
+async def test_a_service_is_namespace_and_name(service: str) -> None:
+    result = await _run("targets", "--service", service)
+    assert result.exit_code == 2
+    assert "NAMESPACE/NAME, such as keda/vllm-scaler" in plain(result)
 
 
 async def test_targets_are_a_table_for_people(fleet: Fleet, host: Host, keda: Keda) -> None:
