@@ -16,7 +16,10 @@ _SOON_S = 180.0
 
 
 class LocalRay:
-    """A context manager. `cpus` are those that Ray may give away on each node, the head first."""
+    """A context manager. `cpus` are those that Ray may give away on each node, the head first.
+
+    Requests come by way of the head only.
+    """
 
     def __init__(self, *cpus: int) -> None:
         self._cpus = cpus
@@ -29,7 +32,7 @@ class LocalRay:
         self.addresses = [f"{network}.0.{i}" for i, _ in enumerate(cpus, 1)]
         self.metrics = [f"{address}:{self._ports.reserve('metrics')}" for address in self.addresses]
         """Of each node: where its metrics page is."""
-        self.serve = Serve(f"127.0.0.1:{dashboard}", http)
+        self.serve = Serve(f"127.0.0.1:{dashboard}", http, proxies="HeadOnly")
         self._head = (
             "--head",
             f"--port={gcs}",

@@ -62,7 +62,8 @@ class RayNode:
 class Serve:
     """Serve's part of a head's dashboard; `http_port` is where its applications shall be."""
 
-    def __init__(self, dashboard: str, http_port: int) -> None:
+    def __init__(self, dashboard: str, http_port: int, proxies: str = "EveryNode") -> None:
+        self._proxies = proxies
         self._url = f"http://{dashboard}/api/serve/applications/"
         self._http_port = http_port
 
@@ -81,7 +82,9 @@ class Serve:
     def deploy(self, *applications: Mapping[str, Any]) -> None:
         """Let these be the applications. Raises RuntimeError with what is wrong with them."""
         options = {"host": "127.0.0.1", "port": self._http_port}
-        answer = self._ask("PUT", {"http_options": options, "applications": applications})
+        answer = self._ask(
+            "PUT", {"proxy_location": self._proxies, "http_options": options, "applications": applications}
+        )
         if answer.is_error:
             raise RuntimeError(answer.text)
 

@@ -12,7 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from scaler.exposition import ENGINES
+from scaler.exposition.sample import Sample
 from scaler.policy import Decision, State, decide
+from scaler.targets.load import LoadMeter
 from tests.cluster.local_ray import LocalRay
 from tests.unit.policy.world import see, settings
 from tests.waiting import until
@@ -37,8 +40,16 @@ def ray() -> Iterator[LocalRay]:
         yield nodes
 
 
-def application(policy: str, **kwargs: Any) -> dict[str, Any]:
-    autoscaling = {
+def application(**deployment: Any) -> dict[str, Any]:
+    return {
+        "name": NAME,
+        "import_path": "engine:app",
+        "deployments": [{"name": DEPLOYMENT, "graceful_shutdown_timeout_s": 120, **deployment}],
+    }
+
+
+def scaled_by(policy: str, **kwargs: Any) -> dict[str, Any]:
+    return {
         "min_replicas": 1,
         "max_replicas": 3,
         "upscale_delay_s": 0,
@@ -47,13 +58,6 @@ def application(policy: str, **kwargs: Any) -> dict[str, Any]:
         "metrics_interval_s": 0.2,
         "policy": {"policy_function": policy, "policy_kwargs": kwargs},
     }
-    deployment = {
-        "name": DEPLOYMENT,
-        "max_ongoing_requests": 8,
-        "graceful_shutdown_timeout_s": 120,
-        "autoscaling_config": autoscaling,
-    }
-    return {"name": NAME, "import_path": "engine:app", "deployments": [deployment]}
 
 
 def replicas(ray: LocalRay, state: str) -> set[str]:
@@ -73,18 +77,14 @@ async def test_a_deployment_grows_and_shrinks_by_the_policy_and_a_request_of_10_
 ) -> None:
     marks, first, second, tape = (tmp_path / name for name in ("marks", "first", "second", "tape"))
     marks.mkdir()
-    ray.serve.deploy(application("recorded:Recorded", tape=str(tape), **KEYS))
+    policy = scaled_by("recorded:Recorded", tape=str(tape), **KEYS)
+    ray.serve.deploy(application(max_ongoing_requests=8, autoscaling_config=policy))
     await asyncio.to_thread(ray.wait_for, "a replica", lambda: only(ray, 1))
 
-    async with httpx.AsyncClient(timeout=600.0, trust_env=False) as client:
-
-        def send(count: int, end: Path) -> list[asyncio.Task[httpx.Response]]:
-            query = {"mark": str(marks), "until": str(end)}
-            return [asyncio.create_task(client.get(ray.serve.url, params=query)) for _ in range(count)]
-
-        many = send(10, first)
+    async with httpx.AsyncClient(base_url=ray.serve.url, timeout=600.0, trust_env=False) as client:
+        many = send(client, 10, marks, first)
         await asyncio.to_thread(ray.wait_for, "three replicas", lambda: only(ray, 3))
-        few = send(3, second)
+        few = send(client, 3, marks, second)
         began = time.monotonic()
         await until(lambda: len(list(marks.iterdir())) == 13, "thirteen requests at work", timeout_s=120)
         first.touch()
@@ -97,6 +97,12 @@ async def test_a_deployment_grows_and_shrinks_by_the_policy_and_a_request_of_10_
     assert stopping & {answer.json()["replica"] for answer in answers[10:]}
     await asyncio.to_thread(ray.wait_for, "one replica", lambda: only(ray, 1))
     assert {1, 3} <= set(same_decisions(tape))
+
+
+def send(client: httpx.AsyncClient, count: int, marks: Path, end: Path) -> list[asyncio.Task[httpx.Response]]:
+    """So many requests on their way, which leave a mark where they are at work and stay there until `end` exists."""
+    query = {"mark": str(marks), "until": str(end)}
+    return [asyncio.create_task(client.get("/", params=query)) for _ in range(count)]
 
 
 def same_decisions(tape: Path) -> list[int]:
@@ -115,7 +121,35 @@ def same_decisions(tape: Path) -> list[int]:
     return counts
 
 
+@pytest.mark.timeout(1200)
+async def test_the_queue_on_the_page_of_one_node_is_the_queue_of_all(ray: LocalRay, tmp_path: Path) -> None:
+    """The head routes, and both nodes have replicas: the worker's page has no queue on it."""
+    marks, end = tmp_path / "marks", tmp_path / "end"
+    marks.mkdir()
+    ray.serve.deploy(application(num_replicas=3, max_ongoing_requests=2))
+    await asyncio.to_thread(ray.wait_for, "three replicas", lambda: only(ray, 3))
+
+    def load() -> tuple[float | None, float | None]:
+        seen = LoadMeter(30).measure(0.0, {each: page(each) for each in ray.metrics})
+        return seen.waiting, seen.running
+
+    async with httpx.AsyncClient(base_url=ray.serve.url, timeout=600.0, trust_env=False) as client:
+        requests = send(client, 9, marks, end)
+        await asyncio.to_thread(ray.wait_for, "three that wait and six that run", lambda: load() == (3, 6))
+        assert page(ray.metrics[1]).waiting is None
+        end.touch()
+        assert [answer.status_code for answer in await asyncio.gather(*requests)] == [200] * 9
+    await asyncio.to_thread(ray.wait_for, "an idle application", lambda: load() == (0, 0))
+
+
+def page(address: str) -> Sample:
+    """What a node's metrics page says."""
+    answer = httpx.get(f"http://{address}/metrics", trust_env=False, timeout=60.0)
+    return ENGINES["ray"].read(answer.raise_for_status().content)
+
+
 def test_wrong_keys_stop_neither_serve_nor_the_deployment(ray: LocalRay) -> None:
-    ray.serve.deploy(application("inference.autoscaling:Policy", targetOngoingReqests=4))
-    ray.wait_for("a replica", lambda: only(ray, 1))
-    assert "did you mean targetOngoingRequests?" in ray.controller_log()
+    policy = scaled_by("inference.autoscaling:Policy", targetOngoingReqests=4)
+    ray.serve.deploy(application(autoscaling_config=policy))
+    ray.wait_for("what is wrong", lambda: "did you mean targetOngoingRequests?" in ray.controller_log())
+    ray.wait_for("the application", lambda: ray.serve.application(NAME)["status"] == "RUNNING")
