@@ -11,6 +11,7 @@ import orjson
 from scaler import quoting
 from scaler.cluster.resources import Resource
 
+FORBIDDEN = 403
 NOT_FOUND = 404
 CONFLICT = 409
 EXPIRED = 410
@@ -65,7 +66,7 @@ class Subject:
 def refusal(subject: Subject | str, status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     """Turn an answer that is no success into an error; one about rights names the rule that is missing."""
     message = message_of(body)
-    if status == 403 and isinstance(subject, Subject):
+    if status == FORBIDDEN and isinstance(subject, Subject):
         user = match[1] if (match := re.search(r'User "([^"]+)"', message)) else "this user"
         role = "Role or ClusterRole" if subject.namespace else "ClusterRole"
         if match := re.search(r"cannot (\w+) resource", message):  # applying what is not there is creating it

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import structlog
 
 from scaler.cluster.client import ApiClient, Json
-from scaler.cluster.errors import CONFLICT, NOT_FOUND, ApiError
+from scaler.cluster.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError
 from scaler.cluster.model import Pod
 from scaler.cluster.resources import PODS
 
@@ -52,7 +52,7 @@ class PodMarker:
 
     def __init__(self, client: ApiClient) -> None:
         self.errors: dict[str, str] = {}
-        """By namespace, why nothing can be written there."""
+        """By namespace, why nothing may be written there."""
         self._client = client
         self._queue: asyncio.Queue[tuple[str, Pod, dict[str, str | None]]] = asyncio.Queue()
         self._sent: dict[str, tuple[float, dict[str, str | None]]] = {}
@@ -86,11 +86,12 @@ class PodMarker:
         try:
             await self._client.patch(PODS, namespace, pod.name, body)
         except ApiError as error:
-            if error.status in {NOT_FOUND, CONFLICT}:
-                return
-            if namespace not in self.errors:  # said once, whichever pod it is about
-                self.errors[namespace] = f"pods are not marked: {error}"
-                log.warning("pods are not marked", namespace=namespace, error=str(error))
-            self._quiet_until[namespace] = asyncio.get_running_loop().time() + _REFUSED_S
+            if error.status == FORBIDDEN:
+                if namespace not in self.errors:  # said once, whichever pod it is about
+                    self.errors[namespace] = f"pods are not marked: {error}"
+                    log.warning("pods are not marked", namespace=namespace, error=str(error))
+                self._quiet_until[namespace] = asyncio.get_running_loop().time() + _REFUSED_S
+            elif error.status not in {NOT_FOUND, CONFLICT}:
+                log.warning("pod not marked", namespace=namespace, pod=pod.name, error=str(error))
         else:
             self.errors.pop(namespace, None)

@@ -396,7 +396,7 @@ def blocked(draft: Draft) -> None:
     if not replicas.unschedulable or replicas.unschedulable_s < bound:
         return
     draft.blocked = (
-        f"{pods(replicas.unschedulable)} found no node for {number(replicas.unschedulable_s)}s, longer than "
+        f"{pods(replicas.unschedulable)} found no node in {number(replicas.unschedulable_s)}s, where one may take "
         f"{number(bound)}s; lacking: {replicas.lacks or 'unknown'}"
     )
     most = max(draft.base, replicas.requested)

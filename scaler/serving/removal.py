@@ -30,7 +30,7 @@ class Marker(Protocol):
 
     @property
     def errors(self) -> Mapping[str, str]:
-        """By namespace, why nothing can be written there."""
+        """By namespace, why nothing may be written there."""
         ...
 
     def mark(self, namespace: str, pod: Pod, wanted: Mapping[str, str]) -> None:

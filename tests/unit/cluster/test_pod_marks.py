@@ -98,3 +98,16 @@ async def test_a_pod_that_has_gone_is_no_trouble(api: FakeApi, marker: PodMarker
     marker.mark("serving", seen(api, "b"), BUSY)
     await until(lambda: bool(seen(api, "b").marks), "the other pod's marks")
     assert marker.errors == {}
+
+
+async def test_a_write_that_fails_for_another_reason_is_let_go_and_is_no_warning(
+    api: FakeApi, marker: PodMarker
+) -> None:
+    await api.put(PODS, objects.ready_pod("a"), objects.ready_pod("b"))
+    api.refuse["patch", "pods"] = [(500, {"message": "etcd is away"}, {})]
+    with capture_logs() as logs:
+        marker.mark("serving", seen(api, "a"), BUSY)
+        marker.mark("serving", seen(api, "b"), BUSY)
+        await until(lambda: bool(seen(api, "b").marks), "the other pod's marks")
+    assert [(entry["event"], entry["pod"]) for entry in logs] == [("pod not marked", "a")]
+    assert marker.errors == {}

@@ -351,7 +351,7 @@ class TestBlocked:
         assert run.tick(**STUCK, waiting=30, unschedulable_s=899) == 5
         assert run.tick(**STUCK, waiting=80, unschedulable_s=900) == 5
         assert run.decision is not None
-        assert run.decision.blocked == "3 pods found no node for 900s, longer than 900s; lacking: nvidia.com/gpu"
+        assert run.decision.blocked == "3 pods found no node in 900s, where one may take 900s; lacking: nvidia.com/gpu"
         assert run.reason == f"blocked: no more than 5: {run.decision.blocked}"
 
     def test_it_resumes_by_itself_when_the_pods_have_found_nodes(self) -> None:

@@ -78,7 +78,7 @@ async def test_pods_that_find_no_node_are_said_once_and_when_it_is_over() -> Non
         await scene.target.tick()
     ((severity, reason, note),) = [line for line in scene.said if line[1].startswith("Capacity")]
     assert (severity, reason) == ("Warning", "CapacityBlocked")
-    assert note.startswith("2 pods found no node for ")
+    assert note.startswith("2 pods found no node in ")
     assert note.endswith("lacking: nvidia.com/gpu")
     scene.fleet.unschedulable = 0
     for _ in range(3):

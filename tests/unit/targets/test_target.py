@@ -171,7 +171,7 @@ async def test_pods_that_no_node_takes_block_the_target_until_one_does() -> None
     scene.everywhere(page(waiting=10, running=40))
     await scene.tick(target)
     assert target.state is TargetState.CAPACITY_BLOCKED
-    assert target.reason == "1 pod found no node for 900s, longer than 900s; lacking: nvidia.com/gpu"
+    assert target.reason == "1 pod found no node in 900s, where one may take 900s; lacking: nvidia.com/gpu"
     assert target.latest.decision.desired == wanted
     assert f"CAPACITY-BLOCKED: {target.reason}" in story(target, target.latest)
     assert message in story(target, target.latest)
