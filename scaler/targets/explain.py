@@ -22,7 +22,7 @@ def story(target: Target, record: Record) -> str:
         f"limits {observation.limits.minimum} to {observation.limits.maximum}",
     ]
     if decision.warm:
-        lines.append(f"  room on nodes: for {_replicas(decision.warm)} more")
+        lines.append(f"  room on nodes: for {_replicas(decision.warm)} more, for {replicas.room} there")
     if is_latest and target.state is TargetState.STALE:
         lines.append(f"  STALE: {target.reason}")
     if decision.blocked:

@@ -107,6 +107,10 @@ def workload(changes: str, told: str = "") -> Case:
     return Case(beside=edited(WORKLOAD, changes), told=told)
 
 
+def warm(changes: str, told: str = "") -> Case:
+    return Case(metadata("warmReplicas: auto"), told, edited(WORKLOAD, changes))
+
+
 def annotations(words: str) -> str:
     return f"spec.template.metadata: {{annotations: {{{words}}}}}"
 
@@ -342,6 +346,18 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
         [
             workload(annotations("karpenter.sh/do-not-disrupt: 'true'"), "sets karpenter.sh/do-not-disrupt: true"),
             workload(annotations("cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'"), "safe-to-evict: false"),
+        ],
+    ),
+    "no-requests": (
+        [
+            workload("{}"),
+            Case(metadata("warmReplicas: '0'"), beside=WORKLOAD),
+            warm(f"{CONTAINER}.resources: {{limits: {{nvidia.com/gpu: 1}}}}"),
+            warm("spec.template.spec.resources: {requests: {cpu: 1}}"),
+        ],
+        [
+            warm("{}", "Deployment llama requests no resources"),
+            warm(f"{CONTAINER}.resources: {{requests: {{}}}}", "Deployment llama requests no resources"),
         ],
     ),
 }

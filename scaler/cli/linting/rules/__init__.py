@@ -36,4 +36,5 @@ RULES: tuple[Rule, ...] = (
     workload.grace_period,
     workload.grace_period_cut,
     workload.kept_for_ever,
+    workload.no_requests,
 )

@@ -10,6 +10,7 @@ from scaler.cli.linting.finding import Flaw
 from scaler.cli.linting.manifests import Manifest, Manifests, Step
 from scaler.cli.linting.rule import error, hint, warning
 from scaler.cli.linting.scaled_object import ScaledObject
+from scaler.policy.parsing import Amount
 from scaler.quoting import quoted
 
 WITHOUT_SCALE = {"RayCluster", "RayService", "RayJob", "RayCronJob"}
@@ -147,6 +148,21 @@ def kept_for_ever(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
                     "none in the template; `serve --protect-busy` (chart: removal.protectBusy) sets it while a pod "
                     "loads or is busy",
                 )
+
+
+@warning
+def no_requests(so: ScaledObject, manifests: Manifests) -> Iterator[Flaw]:
+    """Room on nodes (warmReplicas) is kept for what a pod requests: for one that requests nothing, none is."""
+    if not any(trigger.settings and trigger.settings.warm_replicas != Amount(0) for trigger in so.triggers):
+        return
+    for workload, path, pod in _pods(so, manifests):
+        asking = [container.get("resources") or {} for container in (*_containers(pod), pod)]
+        if not any(resources.get(part) for resources in asking for part in ("requests", "limits")):
+            yield Flaw(
+                workload.place(*path, "containers"),
+                f"{workload.kind} {workload.name} requests no resources, and the trigger asks for warmReplicas",
+                "resources: {requests: {cpu: 8, memory: 64Gi}, limits: {nvidia.com/gpu: 1}} for a model on one GPU",
+            )
 
 
 def _workloads(so: ScaledObject, manifests: Manifests) -> Iterator[Manifest]:
