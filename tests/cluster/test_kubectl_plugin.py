@@ -1,8 +1,4 @@
-"""`kubectl vllm-scaler`: the real kubectl runs it, it finds the scaler in a real cluster and asks it.
-
-One step is played: there is no kubelet that could forward a port, so the kubectl on the PATH answers that one itself
-and hands all others to the real one.
-"""
+"""`kubectl vllm-scaler`: the real kubectl runs it, it finds the scaler in a real cluster and asks it."""
 
 from __future__ import annotations
 
@@ -25,20 +21,14 @@ from scaler.serving.tls import TlsFiles
 from tests.cluster import toolchain
 from tests.cluster.certificates import Authority
 from tests.cluster.control_plane import ControlPlane, Manifest
+from tests.cluster.kubelet import forwarded_pod
 from tests.cluster.release import rendered
 from tests.protocol.world import NAME, NAMESPACE, Fleet, Keda, hosted, until
 
 pytestmark = pytest.mark.toolchain
 
+GRPC_PORT = 9090
 PROGRAMS = {"kubectl-vllm_scaler": "kubectl_plugin", "kubectl_complete-vllm_scaler": "kubectl_completion"}
-FORWARDING = """
-case " $* " in *" port-forward "*)
-  echo "$$ $*" >> {said}
-  echo "Forwarding from {address} -> 9090"
-  exec sleep 600
-esac
-exec {real} "$@"
-"""
 
 
 @dataclass(frozen=True)
@@ -56,11 +46,6 @@ class User:
 
     folder: Path
     environment: dict[str, str]
-
-    def reaches(self, address: str) -> None:
-        """Forwarded ports lead to this address from now on."""
-        real = toolchain.binary("kubernetes", "kubectl")
-        self.put("kubectl", FORWARDING.format(said=self.folder / "said", address=address, real=real))
 
     def put(self, name: str, script: str) -> None:
         """Have a program on the PATH."""
@@ -80,12 +65,6 @@ class User:
         assert process.returncode is not None
         return Told(process.returncode, out.decode(), error.decode())
 
-    def forwards(self) -> list[tuple[int, str]]:
-        """The forwardings that were asked for: process id and words."""
-        said = self.folder / "said"
-        lines = said.read_text().splitlines() if said.exists() else ()
-        return [(int(pid), words) for pid, _, words in (line.partition(" ") for line in lines)]
-
 
 @pytest.fixture
 async def scaler() -> AsyncIterator[str]:
@@ -97,9 +76,10 @@ async def scaler() -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def user(api_server: ControlPlane, tmp_path: Path, scaler: str) -> User:
+def user(api_server: ControlPlane, tmp_path: Path) -> User:
+    kubectl = toolchain.binary("kubernetes", "kubectl")
     environment = {
-        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join((str(tmp_path), str(kubectl.parent), os.environ["PATH"])),
         "PYTHONPATH": os.pathsep.join(sys.path),
         "KUBECONFIG": str(api_server.kubeconfig),
         "HOME": str(tmp_path),
@@ -109,27 +89,30 @@ def user(api_server: ControlPlane, tmp_path: Path, scaler: str) -> User:
     for name, function in PROGRAMS.items():
         command = shlex.join([sys.executable, "-c", f"from scaler.cli import {function} as run; run()"])
         one.put(name, f'exec {command} "$@"')
-    one.reaches(scaler)
     return one
 
 
 @pytest.fixture
 def service(api_server: ControlPlane, namespace: str) -> Iterator[Manifest]:
     """The chart's Service, in the cluster for one test."""
-    (made,) = (each for each in rendered("{}") if each["kind"] == "Service")
-    made["metadata"]["namespace"] = namespace
+    made = of_chart("Service")
     api_server.apply(made, namespace=namespace)
     yield made
-    api_server.kubectl("delete", "service", made["metadata"]["name"], "-n", namespace)
+    api_server.kubectl("delete", "service", "vllm-scaler", "-n", namespace)
 
 
-async def test_it_finds_the_scaler_by_its_label_and_asks_it(user: User, service: Manifest, namespace: str) -> None:
+@pytest.fixture
+def pod(api_server: ControlPlane, namespace: str, service: Manifest, scaler: str) -> Iterator[None]:
+    """The chart's pod behind the Service: its gRPC port is the scaler's."""
+    with forwarded_pod(api_server, namespace, of_chart("Deployment")["spec"]["template"], GRPC_PORT, scaler):
+        yield
+
+
+async def test_it_finds_the_scaler_by_its_label_and_asks_it(user: User, pod: None, namespace: str) -> None:
     told = await user.run("explain", NAME, "-n", NAMESPACE)
     assert told.status == 0, told.error
     assert "45 waiting" in told.out
-    ((pid, words),) = user.forwards()
-    assert words.startswith(f"port-forward --namespace={namespace} service/vllm-scaler :grpc")
-    assert is_over(pid)
+    assert forwardings(namespace) == []
     listed = await user.run("targets")
     assert f"{NAMESPACE}/{NAME}" in listed.out
     assert (await user.run("explain", f"{NAMESPACE}/qwen")).status == NO_TARGET
@@ -146,15 +129,12 @@ def two_contexts(api_server: ControlPlane, tmp_path: Path) -> Path:
     return file
 
 
-async def test_a_name_alone_is_in_the_namespace_of_the_context(
-    user: User, service: Manifest, two_contexts: Path
-) -> None:
+async def test_a_name_alone_is_in_the_namespace_of_the_context(user: User, pod: None, two_contexts: Path) -> None:
     chosen = ("--kubeconfig", str(two_contexts), "--context", "models")
     assert "45 waiting" in (await user.run("explain", NAME, *chosen)).out
     elsewhere = await user.run("explain", NAME, *chosen[:2])
     assert elsewhere.status == NO_TARGET
     assert "no target default/llama" in elsewhere.error
-    assert all(f"--kubeconfig={two_contexts}" in words for _, words in user.forwards())
 
 
 async def test_without_a_scaler_it_says_what_it_looked_for(user: User) -> None:
@@ -165,24 +145,36 @@ async def test_without_a_scaler_it_says_what_it_looked_for(user: User) -> None:
 
 
 async def test_of_several_scalers_one_must_be_named(
-    user: User, service: Manifest, api_server: ControlPlane, namespace: str
+    user: User, pod: None, service: Manifest, api_server: ControlPlane, namespace: str
 ) -> None:
     second = api_server.create_namespace()
-    api_server.kubectl("apply", "-n", second, "-f", "-", stdin=yaml.safe_dump(without_namespace(service)))
+    api_server.apply(service, namespace=second)
     try:
         told = await user.run("targets")
         assert told.status == NO_SERVER
         for each in (namespace, second):
             assert f"{each}/vllm-scaler" in told.error
-        named = await user.run("targets", "--service", f"{second}/vllm-scaler")
+        named = await user.run("targets", "--service", f"{namespace}/vllm-scaler")
         assert f"{NAMESPACE}/{NAME}" in named.out
     finally:
         api_server.kubectl("delete", "service", "vllm-scaler", "-n", second)
 
 
+RIGHTS = [
+    {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+    {"apiGroups": [""], "resources": ["pods/portforward"], "verbs": ["create"]},
+]
+
+
 async def test_who_may_not_list_services_everywhere_names_it(
-    user: User, service: Manifest, api_server: ControlPlane, namespace: str
+    user: User, pod: None, api_server: ControlPlane, namespace: str
 ) -> None:
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "looker"}}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looker"}
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": namespace}
+    binding = {**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": [account]}
+    api_server.apply({**rbac, "kind": "Role", "rules": RIGHTS}, binding, namespace=namespace)
     user.environment["KUBECONFIG"] = str(api_server.service_account_kubeconfig(namespace, "default"))
     told = await user.run("targets")
     assert told.status == NO_SERVER
@@ -191,7 +183,7 @@ async def test_who_may_not_list_services_everywhere_names_it(
     assert (await user.run("targets", "--service", f"{namespace}/vllm-scaler")).status == 0
 
 
-async def test_a_scaler_named_in_the_environment_is_not_the_clusters(user: User, service: Manifest) -> None:
+async def test_a_scaler_named_in_the_environment_is_not_the_clusters(user: User, pod: None) -> None:
     user.environment["VLLM_SCALER_SERVER"] = "127.0.0.1:1"
     assert (await user.run("targets")).status == 0
     told = await user.run("targets", "--server", "127.0.0.1:1")
@@ -200,39 +192,40 @@ async def test_a_scaler_named_in_the_environment_is_not_the_clusters(user: User,
 
 
 async def test_over_tls_the_certificate_has_the_services_name(
-    user: User, service: Manifest, namespace: str, tmp_path: Path
+    user: User, service: Manifest, api_server: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     authority = Authority(tmp_path / "pki", "test")
     pair = authority.issue("server", "scaler", hosts=[f"vllm-scaler.{namespace}.svc"])
+    template = of_chart("Deployment")["spec"]["template"]
     async with hosted(Fleet(), tls=TlsFiles(pair.certificate, pair.key)) as host:
-        user.reaches(str(host.grpc_address))
-        told = await user.run("targets", "--ca-file", str(authority.certificate))
-        assert told.status == 0, told.error
-        plain = await user.run("targets")
-        assert plain.status == NO_SERVER
-        assert "if it serves TLS: add --tls or --ca-file" in plain.error
+        with forwarded_pod(api_server, namespace, template, GRPC_PORT, str(host.grpc_address)):
+            told = await user.run("targets", "--ca-file", str(authority.certificate))
+            assert told.status == 0, told.error
+            plain = await user.run("targets")
+    assert plain.status == NO_SERVER
+    assert "if it serves TLS: add --tls or --ca-file" in plain.error
 
 
-async def test_forwarding_ends_with_the_command_that_a_signal_ends(user: User, service: Manifest) -> None:
+async def test_forwarding_ends_with_the_command_that_a_signal_ends(user: User, pod: None, namespace: str) -> None:
     process = await user.start("explain", f"{NAMESPACE}/{NAME}", "--watch")
     assert process.stdout is not None
     async with asyncio.timeout(60):
         await process.stdout.readline()
-    ((pid, _),) = user.forwards()
-    assert not is_over(pid)
+    assert len(forwardings(namespace)) == 1
     process.send_signal(signal.SIGTERM)
     await process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
-    await until(lambda: is_over(pid), "the end of the forwarding")
+    await until(lambda: forwardings(namespace) == [], "the end of the forwarding")
 
 
-async def test_a_port_that_cannot_be_forwarded_is_told_in_kubectls_words(user: User, service: Manifest) -> None:
-    (user.folder / "kubectl").unlink()
-    (user.folder / "kubectl").symlink_to(toolchain.binary("kubernetes", "kubectl"))
+async def test_a_scaler_without_a_running_pod_is_told_in_kubectls_words(
+    user: User, service: Manifest, namespace: str
+) -> None:
     told = await user.run("targets")
     assert told.status == NO_SERVER
-    assert "kubectl cannot forward a port to" in told.error
+    assert f"kubectl cannot forward a port to {namespace}/vllm-scaler: error: " in told.error
     assert "is one of its pods running?" in told.error
+    assert forwardings(namespace) == []
 
 
 async def test_what_needs_no_scaler_is_there_too(user: User, api_server: ControlPlane, namespace: str) -> None:
@@ -269,14 +262,20 @@ def test_the_package_has_both_programs_under_the_names_that_kubectl_looks_for() 
     assert {name: f"scaler.cli:{function}" for name, function in PROGRAMS.items()}.items() <= found.items()
 
 
-def is_over(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
+def of_chart(kind: str) -> Manifest:
+    """The chart's one object of a kind, for any namespace."""
+    (made,) = (each for each in rendered("{}") if each["kind"] == kind)
+    return {**made, "metadata": {key: value for key, value in made["metadata"].items() if key != "namespace"}}
 
 
-def without_namespace(manifest: Manifest) -> Manifest:
-    metadata = {key: value for key, value in manifest["metadata"].items() if key != "namespace"}
-    return {**manifest, "metadata": metadata}
+def forwardings(namespace: str) -> list[int]:
+    """The processes that forward ports to a namespace."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().decode().split("\0")
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+        if "port-forward" in words and f"--namespace={namespace}" in words:
+            found.append(int(folder.name))
+    return found
