@@ -1,4 +1,4 @@
-"""The part of a kubelet that forwards ports, played by kwok: for one pod, whose program is a process of this machine."""
+"""The part of a kubelet that forwards ports, played by kwok: for one pod, whose program runs on this machine."""
 
 from __future__ import annotations
 
