@@ -2,8 +2,8 @@
 
 Nothing is configured and nothing calibrated. How many requests can run in a replica is seen where its KV cache or its
 batch slots fill up, or where the latency that its own histograms tell would reach its objective. How fast it then
-works is the line of seconds per token over requests running (by Little's law, running ÷ tokens per second), which
-covers prompts, prefix-cache hits and hardware alike, since all of them show in it.
+works is learned from what its busy seconds go to (`TimeBudget`), prompts, prefix-cache hits and hardware alike, since
+all of them show in it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from scaler.policy.line import Line
 from scaler.policy.observation import Latency, Load, Observation
 from scaler.policy.parsing import MOST
 from scaler.policy.settings import PolicySettings
+from scaler.policy.time_budget import TimeBudget
 
 _FULL_S, _LOWER_S = 5.0, 30.0
 """How long a replica must run one and the same number while requests wait for that to be its slots: the highest number
@@ -28,8 +29,10 @@ _AVERAGING = 0.05
 """Weight of the newest estimate of that room: contexts grow while requests run."""
 _ENOUGH_RUNNING = 0.05
 """Requests running in a replica below which its latencies are those of moments, not of a load."""
+_BUSY = 0.3
+"""Share of its slots or KV cache in use from which on a fleet tells how evenly it is loaded: few requests never are."""
 _ENOUGH_S, _ENOUGH_REQUESTS = 30.0, 10.0
-"""Seconds under load and requests from which on speed and length are believed: the first few are all beginnings."""
+"""Seconds under load and finished requests from which on speed and length are believed: first ones are beginnings."""
 _MEMORY_S = 1800.0
 """Seconds under load after which what was learned of speed weighs 1/e: a new mix of requests counts in minutes."""
 _LENGTH_MEMORY_S = 600.0
@@ -57,20 +60,36 @@ class Capacity:
     """Of the last observation."""
     running: float | None = None
     """Requests running in a replica, averaged over half the look-back, which latencies are from."""
+    waiting: float | None = None
+    """Requests that waited at the last observation."""
     evenness: float | None = None
     """Requests running in a replica, mean ÷ most: how evenly they are spread, over about the last ten minutes."""
     tokens: float = 0.0
+    prompt_tokens: float = 0.0
     requests: float = 0.0
-    """Generated tokens and requests of about the last ten minutes, fading: their ratio is the mean length."""
-    pace: Line = field(default_factory=Line)
-    """Seconds per generated token of a request, prompt included, over requests running in a replica."""
+    finished: float = 0.0
+    """Generated and prompt tokens, and requests that brought them, of about the last ten minutes, fading."""
+    budget: TimeBudget = field(default_factory=TimeBudget)
+    pace: tuple[float, float] | None = None
+    """Seconds per generated token of a request, prompt included: alone, and more for each request that runs beside."""
     itl: Line = field(default_factory=Line)
     e2e: Line = field(default_factory=Line)
     """The objective's percentile of these latencies, over requests running in a replica."""
 
     def after_gap(self) -> Capacity:
         """Return what stays true when nothing was seen for long."""
-        return replace(self, full_since=None, time=None, running=None)
+        return replace(self, full_since=None, time=None, running=None, waiting=None)
+
+    @property
+    def length(self) -> float | None:
+        """Mean tokens that are generated for a request; None before any was seen."""
+        return self.tokens / self.requests if self.requests > 0 else None
+
+    def life_s(self, running: float) -> float | None:
+        """Return how long a request runs beside so many in its replica; None while that is unknown."""
+        if self.length is None or self.pace is None:
+            return None
+        return self.length * (self.pace[0] + self.pace[1] * running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +113,7 @@ def learn(settings: PolicySettings, capacity: Capacity, observation: Observation
     """Return what is known of a replica's capacity after this observation. From absurd values nothing is learned."""
     load = observation.load
     counts = (load.running, load.most_running, load.full_running)
-    rates = (load.arrival_rate, load.completion_rate, load.generation_token_rate)
+    rates = (load.arrival_rate, load.completion_rate, load.generation_token_rate, load.prompt_token_rate)
     if any(value is not None and value > MOST for value in (*counts, *rates)):
         return replace(capacity, time=observation.time)
     return _speed(settings, _limits(capacity, observation), observation)
@@ -120,39 +139,62 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
     load, time = observation.load, observation.time
     passed = 0.0 if capacity.time is None else min(_LONGEST_TICK_S, max(0.0, time - capacity.time))
     if not load.known or load.running is None or not load.generation_token_rate:
-        return replace(capacity, time=time)
-    each = load.running / load.known
-    running = _averaged(capacity.running, each, min(1.0, passed / (settings.look_back_period_s / 2)))
-    kept = math.exp(-passed / _LENGTH_MEMORY_S)
-    evenness = capacity.evenness
-    if load.most_running and load.most_running >= 2:
-        evenness = _averaged(evenness, each / load.most_running, 1 - kept)
-    # Those that run have been generated half, so requests count half when they come and half when they go.
-    rates = [rate for rate in (load.arrival_rate, load.completion_rate) if rate is not None]
-    requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
+        return replace(capacity, time=time, waiting=load.waiting)
+    running = _averaged(capacity.running, load.running / load.known, passed / (settings.look_back_period_s / 2))
+    capacity = replace(capacity, time=time, running=running)
+    capacity = _evenness(settings, _lengths(capacity, load, passed), load, passed)
+    if running < _ENOUGH_RUNNING or passed == 0:
+        return capacity
 
     def with_point(line: Line, latency: float | None) -> Line:
-        if latency is None or latency > MOST or running < _ENOUGH_RUNNING or passed == 0:
+        if latency is None or latency > MOST:
             return line
         return line.add(running, latency, weight=passed, memory=_MEMORY_S)
 
     queued = load.waiting is None or load.waiting > load.known
+    tokens, prompt_tokens = load.generation_token_rate / load.known, (load.prompt_token_rate or 0.0) / load.known
+    budget = capacity.budget.add(tokens / running, tokens, prompt_tokens, seconds=passed, memory=_MEMORY_S)
     return replace(
         capacity,
-        time=time,
-        running=running,
-        evenness=evenness,
-        tokens=kept * capacity.tokens + passed * load.generation_token_rate,
-        requests=kept * capacity.requests + requests,
-        pace=with_point(capacity.pace, running * load.known / load.generation_token_rate),
+        budget=budget,
+        pace=budget.pace(capacity.prompt_tokens / capacity.tokens) if capacity.tokens else None,
         itl=with_point(capacity.itl, _quantile(settings, load, "tpot")),
         e2e=capacity.e2e if queued else with_point(capacity.e2e, _quantile(settings, load, "e2e")),
     )
 
 
+def _lengths(capacity: Capacity, load: Load, passed: float) -> Capacity:
+    """Count tokens, and the requests that they belong to."""
+    rates = [rate for rate in (load.arrival_rate, load.completion_rate) if rate is not None]
+    # Those that run have been generated half, so requests count half when they begin and half when they end.
+    requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
+    if load.arrival_rate is not None and load.waiting is not None and capacity.waiting is not None:
+        requests -= (load.waiting - capacity.waiting) / 2  # those that came only to wait have not begun
+    kept = math.exp(-passed / _LENGTH_MEMORY_S)
+    return replace(
+        capacity,
+        waiting=load.waiting,
+        tokens=kept * capacity.tokens + passed * (load.generation_token_rate or 0.0),
+        prompt_tokens=kept * capacity.prompt_tokens + passed * (load.prompt_token_rate or 0.0),
+        requests=max(0.0, kept * capacity.requests + requests),
+        finished=kept * capacity.finished + passed * (rates[-1] if rates else 0.0),
+    )
+
+
+def _evenness(settings: PolicySettings, capacity: Capacity, load: Load, passed: float) -> Capacity:
+    fills = [size for size in (settings.max_num_seqs or capacity.slots, capacity.room) if size is not None]
+    if not load.known or not load.running or not load.most_running or not fills:
+        return capacity
+    each = load.running / load.known
+    if each < _BUSY * min(fills):
+        return capacity
+    newest = 1 - math.exp(-passed / _LENGTH_MEMORY_S)
+    return replace(capacity, evenness=_averaged(capacity.evenness, each / load.most_running, newest))
+
+
 def _averaged(before: float | None, now: float, weight: float) -> float:
-    """Return the exponential moving average; it begins with the first value."""
-    return now if before is None else before + weight * (now - before)
+    """Return the exponential moving average; it begins with the first value. A weight above 1 counts as 1."""
+    return now if before is None else before + min(1.0, weight) * (now - before)
 
 
 def _quantile(settings: PolicySettings, load: Load, name: str) -> float | None:
@@ -162,25 +204,22 @@ def _quantile(settings: PolicySettings, load: Load, name: str) -> float | None:
 
 def service(settings: PolicySettings, capacity: Capacity) -> Service | None:
     """Return what a replica gives within the objectives; None while its speed or all that bounds it is unknown."""
-    pace, bounds = capacity.pace.fit(), _bounds(settings, capacity)
-    enough = capacity.pace.weight >= _ENOUGH_S and capacity.requests >= _ENOUGH_REQUESTS
-    if pace is None or not enough or not bounds:
+    bounds = _bounds(settings, capacity)
+    if not bounds or capacity.budget.seconds < _ENOUGH_S or capacity.finished < _ENOUGH_REQUESTS:
         return None
     running, why = min(bounds)
     running = max(1.0, running)
-    request_s = capacity.tokens / capacity.requests * (pace[0] + pace[1] * running)
-    return Service(running, why, request_s) if _LEAST_S < request_s < MOST else None
+    request_s = capacity.life_s(running)
+    return Service(running, why, request_s) if request_s is not None and _LEAST_S < request_s < MOST else None
 
 
 def _bounds(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, str]]:
     """Return what each resource and objective allows to run in a replica. One that idle replicas miss says nothing."""
     bounds = _sizes(settings, capacity)
-    inter_token = capacity.itl if capacity.itl.weight else capacity.pace
-    for key, line, objective in (
-        ("itlSlo", inter_token, settings.itl_slo_s),
-        ("e2eSlo", capacity.e2e, settings.e2e_slo_s),
+    for key, fit, objective in (
+        ("itlSlo", capacity.itl.fit() or capacity.pace, settings.itl_slo_s),
+        ("e2eSlo", capacity.e2e.fit(), settings.e2e_slo_s),
     ):
-        fit = line.fit()
         if objective is None or fit is None:
             continue
         idle, slope = fit

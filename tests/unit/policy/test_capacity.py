@@ -178,6 +178,18 @@ class TestService:
         assert known(service(given, uneven)).running == pytest.approx(36 / 1.5, rel=0.02)
         assert known(service(given, uneven)).why == "60% of its 40 slots"
 
+    def test_an_idle_fleet_is_not_an_uneven_one(self) -> None:
+        given = settings(maxNumSeqs=40)
+        idle = [working(2.0, spread=3.0)] * 600
+        assert known(service(given, learned(idle, given, learned(day(), given)))).running == pytest.approx(36)
+
+    def test_a_surge_that_fills_the_queue_makes_requests_no_shorter(self) -> None:
+        given = settings(maxNumSeqs=40)
+        before = learned(day(), given)
+        surge = [{**working(30.0), "arrival_rate": 100.0, "waiting": 80.0 * i} for i in range(60)]
+        after = learned(surge, given, before)
+        assert known(service(given, after)).rate == pytest.approx(known(service(given, before)).rate, rel=0.1)
+
     def test_a_new_mix_is_followed(self) -> None:
         given = settings(maxNumSeqs=40)
         before = learned(day(), given)
