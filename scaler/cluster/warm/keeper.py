@@ -122,7 +122,7 @@ class WarmKeeper:
         work = []
         for key in wishes.keys() | self._kept.keys():
             owner, kept = scaled_objects.get(key), self._kept.get(key)
-            wish = 0 if owner is None else wishes.get(key)
+            wish = 0 if owner is None or owner.paused else wishes.get(key)  # what is paused needs no room
             if wish is None or (wish == 0 and kept is None):
                 continue
             if kept is None or now >= kept.due or (wish != kept.replicas and not kept.trouble):

@@ -255,6 +255,16 @@ async def test_only_the_leader_acts_and_a_new_one_clears_what_is_not_wanted(api:
         await until(lambda: scene.buffer() is None, "none")
 
 
+async def test_while_keda_is_paused_no_room_is_kept(api: FakeApi, client: ApiClient) -> None:
+    async with at_work(api, client) as scene:
+        await scene.wants(1)
+        await until(lambda: scene.buffer() == 1, "a buffer")
+        scene.keeper.show([parsed(scaled_object("llama", annotations={"autoscaling.keda.sh/paused": "true"}))])
+        await until(lambda: scene.buffer() is None, "none")
+        scene.keeper.show([parsed(scaled_object("llama"))])
+        await until(lambda: scene.buffer() == 1, "a buffer again")
+
+
 async def test_what_is_wanted_is_unknown_before_the_first_decision(api: FakeApi, client: ApiClient) -> None:
     async with at_work(api, client) as before:
         await before.wants(1)
