@@ -37,6 +37,12 @@ def node_bound_s(start_up: StartUp | None) -> float:
     return max(_LEAST_BOUND_S, 2 * start_up.node.p90)
 
 
+def may_wait_for_node(observation: Observation) -> bool:
+    """Tell whether replicas of this target were ever seen to wait for a node."""
+    start_up = observation.start_up
+    return observation.replicas.unschedulable > 0 or (start_up is not None and start_up.cold is not None)
+
+
 def waits_for_node(observation: Observation) -> bool:
     """Tell whether the next replica would wait for a node: as pods do just now, or as one of the last ones did.
 
@@ -44,8 +50,3 @@ def waits_for_node(observation: Observation) -> bool:
     """
     replicas, start_up = observation.replicas, observation.start_up
     return not replicas.room and (replicas.unschedulable > 0 or (start_up is not None and start_up.last_cold))
-
-
-def next_s(observation: Observation) -> float:
-    """Return the seconds from "asked for" to "ready" of the next replica."""
-    return cold_s(observation.start_up) if waits_for_node(observation) else warm_s(observation.start_up)

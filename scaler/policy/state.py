@@ -23,8 +23,8 @@ class State:
     """Of the load that is forecast."""
     warm: int = 0
     """For how many replicas there should be room."""
-    warm_record: Record = field(default_factory=Record)
-    """Of the same load, forecast over the time that a node takes."""
+    cold_record: Record = field(default_factory=Record)
+    """Of the same load, forecast over the time of a start that waits for a node."""
     warm_window: tuple[tuple[float, int], ...] = ()
     up_window: tuple[tuple[float, int], ...] = ()
     down_window: tuple[tuple[float, int], ...] = ()

@@ -21,7 +21,7 @@ from scaler.policy.schedule import Window
 from scaler.policy.settings import PolicySettings
 from scaler.policy.signals import SIGNALS, Demand
 from scaler.policy.signals.ongoing import is_default
-from scaler.policy.starts import next_s, node_bound_s, warm_s
+from scaler.policy.starts import cold_s, may_wait_for_node, node_bound_s, waits_for_node, warm_s
 from scaler.policy.state import State
 from scaler.quoting import quoted
 
@@ -60,6 +60,9 @@ class Draft:
     ignorant: list[str] = field(default_factory=list)
     """Signals that were asked for and could not be known."""
     burst: bool = False
+    foreseen: bool = False
+    cold: forecast.Forecast | None = None
+    """What `foresee_cold` found, once it has looked."""
     falls_in_s: float | None = None
     """How soon the delay lets the count fall; None while no fall is wanted, or something else keeps it."""
     blocked: str = ""
@@ -202,10 +205,7 @@ def look_ahead(draft: Draft) -> None:
     with time even under a steady overload. A demand by a configured target is a promise for now, and a burst is load
     that no past has told of: then a forecast of less lowers nothing.
     """
-    horizon = _horizon(draft)
-    if horizon <= 0:
-        return
-    draft.state.record, found = foresee(draft, draft.state.record, horizon)
+    found, horizon = _ahead(draft)
     if found is None:
         return
     before, ahead = draft.want, found.value
@@ -220,6 +220,28 @@ def look_ahead(draft: Draft) -> None:
             f"{number(before)} → {number(draft.want)}: {number(found.expected)} expected in {number(horizon)}s "
             f"({found.by}), {number(ahead - found.expected)} more for how wrong such forecasts were",
         )
+
+
+def _ahead(draft: Draft) -> tuple[forecast.Forecast | None, float]:
+    """Return the forecast that counts, and of how many seconds from now it is.
+
+    Where the next replica waits for a node, it is for one node and one start from now, unless one start from now needs
+    more: what falls only later is needed until then.
+    """
+    settings, observation, state = draft.settings, draft.observation, draft.state
+    horizon = HPA_S + warm_s(observation.start_up) if settings.look_ahead_s is None else settings.look_ahead_s
+    if horizon <= 0:
+        return None, horizon
+    state.record, found = foresee(draft, state.record, horizon)
+    if settings.look_ahead_s is not None or not may_wait_for_node(observation):
+        return found, horizon
+    later = foresee_cold(draft)
+    nodes_are_made_ahead = settings.warm_replicas == "auto" and not observation.replicas.unschedulable
+    if later is None or nodes_are_made_ahead or not waits_for_node(observation):
+        return found, horizon
+    if found is not None and found.value >= later.value:
+        return found, horizon
+    return later, HPA_S + cold_s(observation.start_up)
 
 
 def foresee(
@@ -254,13 +276,13 @@ def foresee(
     return record, forecast.Forecast(found.value * each, found.expected * each, found.by)
 
 
-def _horizon(draft: Draft) -> float:
-    settings, observation = draft.settings, draft.observation
-    if settings.look_ahead_s is not None:
-        return settings.look_ahead_s
-    if settings.warm_replicas == "auto" and not observation.replicas.unschedulable:
-        return HPA_S + warm_s(observation.start_up)  # `warm` looks ahead over a node's time
-    return HPA_S + next_s(observation)
+def foresee_cold(draft: Draft) -> forecast.Forecast | None:
+    """Forecast the demand, in replicas, of one node and one start from now; once a tick, whoever asks."""
+    if not draft.foreseen:
+        horizon = HPA_S + cold_s(draft.observation.start_up)
+        draft.state.cold_record, draft.cold = foresee(draft, draft.state.cold_record, horizon)
+        draft.foreseen = True
+    return draft.cold
 
 
 def factors(draft: Draft) -> None:

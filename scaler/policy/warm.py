@@ -10,7 +10,7 @@ from scaler.policy import delays
 from scaler.policy.counting import ceil, number
 from scaler.policy.decision import Step
 from scaler.policy.starts import cold_s
-from scaler.policy.steps import HPA_S, Draft, foresee
+from scaler.policy.steps import HPA_S, Draft, foresee_cold
 
 
 def warm(draft: Draft, desired: int) -> int:
@@ -41,9 +41,7 @@ def warm(draft: Draft, desired: int) -> int:
 def _forecast(draft: Draft, desired: int) -> tuple[int, str]:
     settings, observation, state = draft.settings, draft.observation, draft.state
     horizon = HPA_S + cold_s(observation.start_up)
-    found = None
-    if not draft.blind:
-        state.warm_record, found = foresee(draft, state.warm_record, horizon)
+    found = None if draft.blind else foresee_cold(draft)
     if found is None:
         return state.warm, "as before, for nothing tells what is to come"
     replicas = observation.replicas

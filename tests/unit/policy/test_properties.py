@@ -9,7 +9,19 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from scaler.policy import Decision, Latency, Limits, Load, Observation, PolicySettings, Replicas, StartUp, State, decide
+from scaler.policy import (
+    Decision,
+    Latency,
+    Limits,
+    Load,
+    Observation,
+    PolicySettings,
+    Replicas,
+    StartUp,
+    State,
+    Took,
+    decide,
+)
 from scaler.policy.counting import ceil
 from scaler.policy.hpa import recommend
 from scaler.policy.parsing import parse
@@ -79,13 +91,20 @@ def loads(draw: st.DrawFn) -> Load:
     )
 
 
+def started(seconds: float, *, waited: bool) -> StartUp:
+    """Starts that took so long, and those that waited for a node three times as long."""
+    took = StartUp(seconds, seconds * 2, warm=Took(seconds, seconds * 2))
+    cold, node = Took(seconds * 3, seconds * 4), Took(seconds * 2, seconds * 3)
+    return replace(took, cold=cold, node=node, last_cold=True) if waited else took
+
+
 @st.composite
 def observations(draw: st.DrawFn, limits: Limits | None = None) -> Observation:
     load, minimum = draw(loads()), draw(st.integers(0, 20))
     if limits is None:
         limits = Limits(minimum, minimum + draw(count) + 1, draw(st.sampled_from([0, 0.1])), 0.1)
     ready = load.known + len(load.unknown)
-    start_up = draw(st.one_of(st.none(), st.sampled_from([0.0, 30.0, 1e4])))
+    seconds = draw(st.one_of(st.none(), st.sampled_from([0.0, 30.0, 1e4])))
     return Observation(
         time=0.0,
         load=load,
@@ -101,7 +120,7 @@ def observations(draw: st.DrawFn, limits: Limits | None = None) -> Observation:
             room=draw(st.sampled_from([0, 0, 2])),
         ),
         limits=limits,
-        start_up=None if start_up is None else StartUp(start_up, start_up * 2),
+        start_up=None if seconds is None else started(seconds, waited=draw(st.booleans())),
         utc=draw(st.floats(0, 4e9)),
     )
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from scaler.policy import StartUp, Took
-from scaler.policy.starts import cold_s, next_s, waits_for_node, warm_s
-from tests.unit.policy.world import Tape, see, settings, text_of
+from scaler.policy.starts import cold_s, waits_for_node, warm_s
+from tests.unit.policy.world import Tape, preset, see, settings, text_of
 
 UNSEEN = None
 WARM = StartUp(60.0, 70.0, warm=Took(60.0, 70.0))
@@ -44,7 +44,6 @@ def test_the_next_replica_waits_for_a_node_as_the_last_ones_did_unless_room_is_k
 ) -> None:
     seen = see(unschedulable=unschedulable, room=room, start_up=start_up)
     assert waits_for_node(seen) is waits
-    assert next_s(seen) == (cold_s(start_up) if waits else warm_s(start_up))
 
 
 @pytest.mark.parametrize(("room", "horizon"), [(0, "250s"), (2, "70s")], ids=["a node first", "room is kept"])
@@ -53,3 +52,13 @@ def test_the_load_is_forecast_over_the_start_that_the_next_replica_will_have(roo
     for running in range(10, 600):
         tape.tick(running=running, start_up=BOTH, room=room)
     assert f"expected in {horizon}" in text_of(tape.decision)
+
+
+def test_what_falls_only_after_a_node_would_be_there_is_needed_until_then() -> None:
+    counts = []
+    for room in (0, 2):  # with room, nothing is looked ahead for over the time of a node
+        tape = Tape(preset("adaptive", downscaleDelay="0"), ready=40)
+        for second in range(1500):
+            tape.tick(running=max(50.0, 400 - max(0, second - 600)), start_up=BOTH, room=room, minimum=1)
+        counts.append(tape.counts)
+    assert all(waits >= has_room for waits, has_room in zip(*counts, strict=True))
