@@ -118,6 +118,16 @@ async def test_a_pod_that_cannot_be_read_is_seen_at_once(visitor: Visitor, fleet
     assert await visitor.tile("Waiting") == "–"
 
 
+async def test_pods_without_a_node_are_told_with_what_they_lack(visitor: Visitor, fleet: Fleet, target: Target) -> None:
+    fleet.unschedulable, fleet.cold_start_s = 2, 300.0
+    await visitor.open(place(target))
+    page = visitor.page
+    await expect(page.locator("[data-state=CAPACITY_BLOCKED]").first).to_contain_text("capacity-blocked")
+    await expect(page.locator(".facts")).to_contain_text("lacking nvidia.com/gpu")
+    await expect(page.locator(".facts")).to_contain_text("takes 5 min with a new node")
+    await expect(page.locator(".story")).to_contain_text("CAPACITY-BLOCKED: 2 pods found no node")
+
+
 async def test_everything_can_be_done_by_keyboard(visitor: Visitor, targets: Targets, target: Target) -> None:
     for name in ("mistral", "qwen"):
         targets.find(NAMESPACE, name, POLICY)
