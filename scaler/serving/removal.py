@@ -58,9 +58,10 @@ class _Memory:
 class Removal:
     """Marks pods by what they have to do, while `leads` says so; an observer of the targets' world.
 
-    `idle_first` tells ReplicaSets which pods to take: the number of requests in a pod, to the power of two, is its
-    deletion cost, written only when a scale-down is near. `protect_busy` keeps node autoscalers from taking nodes whose
-    pods load or have requests.
+    `idle_first` tells ReplicaSets which pods to take. A pod's deletion cost is the order of magnitude of the requests in
+    it (none, 1, 2 to 3, 4 to 7, …), so that it seldom changes, and it is written only when a scale-down is near: one that
+    no downscale delay announces may be faster. `protect_busy` keeps node autoscalers from taking nodes whose pods load or
+    have requests.
     """
 
     def __init__(self, marker: Marker, leads: Callable[[], bool], *, idle_first: bool, protect_busy: bool) -> None:

@@ -65,7 +65,8 @@ def test_a_target_without_nodes_is_blocked_until_there_is_room_and_goes_on_by_it
     stage: Stage, keda_cluster: KedaCluster, pool: str
 ) -> None:
     add_node(keda_cluster, pool, "first", gpus=2)
-    (model,) = stage.play(Role(name="chat", replicas=2, users=2, placement=in_pool(pool), triggers=(SOON,)))
+    role = Role(name="chat", replicas=2, users=2, startup="2s", placement=in_pool(pool), triggers=(SOON,))
+    (model,) = stage.play(role)
     model.users = 4
     model.goes(2, 4)
     stage.wait_for("a blocked target", lambda: blocked(model))
@@ -88,3 +89,8 @@ def test_a_target_without_nodes_is_blocked_until_there_is_room_and_goes_on_by_it
     model.goes(2, 4, 7)
     stage.wait_for("all of them at work", lambda: len(model.fleet.pods()) == 7 and not blocked(model))
     stage.wait_for("an Event that says so", lambda: "CapacityFound" in model.described())
+    told = model.explain()
+    assert told is not None
+    start_up = told.start_up
+    assert start_up.last_cold
+    assert start_up.warm.median < start_up.node.median < start_up.cold.median
