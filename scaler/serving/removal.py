@@ -45,6 +45,7 @@ class _Work:
     cost: int = 0
     cost_at: float = -math.inf
     busy_at: float = -math.inf
+    """When it last loaded or had a request."""
 
 
 @dataclass(slots=True)
@@ -58,10 +59,10 @@ class _Memory:
 class Removal:
     """Marks pods by what they have to do, while `leads` says so; an observer of the targets' world.
 
-    `idle_first` tells ReplicaSets which pods to take. A pod's deletion cost is the order of magnitude of the requests in
-    it (none, 1, 2 to 3, 4 to 7, …), so that it seldom changes, and it is written only when a scale-down is near: one that
-    no downscale delay announces may be faster. `protect_busy` keeps node autoscalers from taking nodes whose pods load or
-    have requests.
+    `idle_first` tells ReplicaSets which pods to take. A pod's deletion cost is the order of magnitude of the requests
+    in it (none, 1, 2 to 3, 4 to 7, …), so that it seldom changes, and it is written only when a scale-down is near: one
+    that no downscale delay announces may be faster. `protect_busy` keeps node autoscalers from taking nodes whose pods
+    load or have requests.
     """
 
     def __init__(self, marker: Marker, leads: Callable[[], bool], *, idle_first: bool, protect_busy: bool) -> None:
@@ -93,17 +94,20 @@ class Removal:
         memory.pods = {pod.uid: memory.pods.get(pod.uid, _Work()) for pod, _ in staying}
         for pod, reading in staying:
             work, wanted = memory.pods[pod.uid], {}
-            _see(work, reading, now)
+            _see(work, pod, reading, record)
             if self._idle_first and near and pod.controller == "ReplicaSet" and work.cost:
                 wanted[DELETION_COST] = str(work.cost)
-            if self._protect_busy and (_loads(pod, record.time) or now - work.busy_at < _IDLE_S):
+            if self._protect_busy and now - work.busy_at < _IDLE_S:
                 wanted |= {KARPENTER: "true", AUTOSCALER: "false"}
             self._marker.mark(target.namespace, pod, wanted)
 
 
-def _see(work: _Work, reading: PodRecord, now: float) -> None:
-    """Remember what a pod has to do; one that is not ready gets no requests."""
-    if reading.phase is not Phase.READY:
+def _see(work: _Work, pod: Pod, reading: PodRecord, record: Record) -> None:
+    """Remember what a pod has to do: to load, or the requests in it."""
+    now = record.observation.time
+    if _loads(pod, record.time):
+        work.busy_at = now  # and so for as long as a pod that has become ready may wait for its first request
+    if pod.phase is not Phase.READY:
         return
     if reading.waiting is None or reading.running is None:
         cost = _UNKNOWN

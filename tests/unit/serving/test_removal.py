@@ -155,6 +155,17 @@ async def test_protection_ends_after_a_minute_of_idleness_and_for_a_pod_that_nev
     assert stage.marker.marks == {"a": {}, "l": {}}
 
 
+async def test_a_pod_that_has_just_become_ready_has_a_minute_to_get_its_first_request() -> None:
+    loading = replace(pod("l", Phase.STARTING), node="gpu-1", since=Scene().clock.utc())
+    stage = Stage(loading, idle_first=False, protect_busy=True)
+    await stage.passes(10)
+    stage.scene.pods = [pod("l")]
+    await stage.passes(50)
+    assert stage.marker.marks == {"l": BUSY}
+    await stage.passes(15)
+    assert stage.marker.marks == {"l": {}}
+
+
 async def test_who_does_not_lead_marks_nothing() -> None:
     stage = Stage(*pods("a", "b"), protect_busy=True, leads=False)
     await stage.passes(5, a=FULL)
