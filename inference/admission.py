@@ -112,6 +112,11 @@ class Admission(Generic[T]):
         self.limit = AdaptiveLimit(settings)
 
     @property
+    def longest_wait_s(self) -> float:
+        """After which a request that has no turn would miss its first token's objective."""
+        return (1 - _IN_ENGINE) * self._settings.ttft_slo_s
+
+    @property
     def waiting(self) -> int:
         """Requests that wait for their turn."""
         return sum(map(len, self._queues.values()))

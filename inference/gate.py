@@ -5,7 +5,7 @@ It is ASGI middleware. In a plain pod vLLM takes it itself, with its settings in
     INFERENCE_GATE='{"ttftSlo": "3s"}' vllm serve MODEL --middleware inference.gate.Gate
 
 - `GET /health` is 503 until the engine has made a first token, and again while the replica drains.
-- `POST /v1/…` waits for its turn, `ttftSlo` at most; then the answer is 429 with `Retry-After`.
+- `POST /v1/…` waits for its turn, two thirds of `ttftSlo` at most; then the answer is 429 with `Retry-After`.
 - `POST /drain`, from the pod itself, begins the end and answers when the last request is served (`inference.drain`).
 """
 
@@ -142,10 +142,10 @@ class Gate:
         try:
             self._admit()
             if not turn.done():
-                await asyncio.wait([turn], timeout=self._settings.ttft_slo_s)
+                await asyncio.wait([turn], timeout=self._admission.longest_wait_s)
             if not turn.done():
-                after = str(math.ceil(self._settings.ttft_slo_s))
-                await answer(send, 429, _error(f"no turn within {self._settings.ttft_slo_s:g}s"), retry_after=after)
+                longest = self._admission.longest_wait_s
+                await answer(send, 429, _error(f"no turn within {longest:g}s"), retry_after=str(math.ceil(longest)))
                 return
             begun = time.monotonic()
             watch = _Watch(send)
@@ -195,7 +195,7 @@ class _Watch:
         self.first_at: float | None = None
         self.last_at = 0.0
         self.tokens: int | None = None
-        """Events of a stream, which vLLM sends token by token; of another answer what it says itself."""
+        """What the answer says itself; in a stream that does not say it, its events, about one for each token."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -206,12 +206,11 @@ class _Watch:
         await self._send(message)
 
     def _look(self, body: bytes) -> None:
-        if self.is_stream:
-            if events := body.count(_EVENT) - body.count(_LAST_EVENT):
-                self.last_at = time.monotonic()
-                self.first_at = self.last_at if self.first_at is None else self.first_at
-                self.tokens = (self.tokens or 0) + events
-        elif found := _USAGE.search(body):
+        if self.is_stream and (events := body.count(_EVENT) - body.count(_LAST_EVENT)):
+            self.last_at = time.monotonic()
+            self.first_at = self.last_at if self.first_at is None else self.first_at
+            self.tokens = (self.tokens or 0) + events
+        if found := _USAGE.search(body):
             self.tokens = int(found[1])
 
 

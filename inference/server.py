@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from inference.asgi import Receive, Scope, Send
@@ -9,6 +10,8 @@ from inference.engine import Engine
 from inference.gate import Gate
 from inference.settings import GateSettings
 from scaler.policy import Load
+
+log = logging.getLogger("ray.serve")
 
 
 class Server:
@@ -18,8 +21,6 @@ class Server:
         self._engine = engine
         self._settings = settings
         self._gate: Gate | None = None
-        self.start_up_s: float | None = None
-        """From the beginning of the start to the first token, in seconds."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, or the beginning and the end of the application's life."""
@@ -45,7 +46,8 @@ class Server:
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
             return
-        self._gate, self.start_up_s = gate, time.monotonic() - began
+        self._gate = gate
+        log.info("first token %.1fs after the engine was begun", time.monotonic() - began)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._engine.stop()

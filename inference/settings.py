@@ -21,8 +21,8 @@ class GateSettings(Settings):
         ge=0.01,
         le=3600,
         examples=["3s"],
-        description="Objective for the time to first token. A request that would wait longer for its turn is answered "
-        "429 instead, so that its client can go to another replica.",
+        description="Objective for the time to first token. A request that has no turn in two thirds of it is answered "
+        "429, so that its client can go to another replica.",
     )
     itl_slo_s: Seconds = Field(
         0.1, ge=0.0001, le=60, examples=["100ms"], description="Objective for a request's mean time per output token."

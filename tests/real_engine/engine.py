@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -42,9 +42,10 @@ class EngineError(Exception):
 class RealEngine:
     """A context manager: up and healthy inside, gone with everything that it wrote afterwards."""
 
-    def __init__(self, *options: str) -> None:
-        """`options` are further ones of `vllm serve`."""
+    def __init__(self, *options: str, **settings: str) -> None:
+        """`options` are further ones of `vllm serve`, `settings` further variables of its environment."""
         self._options = options
+        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self.folder = Path()
         """Everything that the engine writes, its log too; also its processes' working directory."""
@@ -72,23 +73,14 @@ class RealEngine:
 
     def start(self) -> None:
         """Return when the engine is healthy. Raises EngineError, and InstallationError."""
-        program = installation.vllm()
+        installation.vllm()
         self.folder = Path(tempfile.mkdtemp(prefix="vllm-"))
         model = self.folder / "model"
         tiny_model.write(model)
         self.address = f"127.0.0.1:{_free_port()}"
-        host, port = self.address.split(":")
-        command = (
-            *("nice", "-n", "5"),  # whoever watches the engine comes first
-            *(str(program), "serve", str(model), "--served-model-name", MODEL, "--host", host, "--port", port),
-            *("--load-format", "dummy", "--max-model-len", str(tiny_model.CONTEXT), "--max-num-seqs", str(SLOTS)),
-            "--enforce-eager",
-            *("--gpu-memory-utilization", "0.3"),  # on the CPU it is a share of the memory that must be free at start
-            *self._options,
-        )
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                command,
+                ("nice", "-n", "5", *self.command(model)),  # whoever watches the engine comes first
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -101,6 +93,17 @@ class RealEngine:
         except BaseException:
             self.stop()
             raise
+
+    def command(self, model: Path) -> Sequence[str]:
+        """What is run to serve the model in that folder."""
+        host, port = self.address.split(":")
+        return (
+            *(str(installation.vllm()), "serve", str(model), "--served-model-name", MODEL),
+            *("--host", host, "--port", port, "--load-format", "dummy"),
+            *("--max-model-len", str(tiny_model.CONTEXT), "--max-num-seqs", str(SLOTS), "--enforce-eager"),
+            *("--gpu-memory-utilization", "0.3"),  # on the CPU it is a share of the memory that must be free at start
+            *self._options,
+        )
 
     def stop(self) -> None:
         """End every process of the engine, SIGTERM first, and remove its files."""
@@ -137,7 +140,8 @@ class RealEngine:
         """The user's, without settings of vLLM and Python; and the engine's caches go to its own folder."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("VLLM_", "PYTHON"))}
         places = {"HF_HOME": "hf", "VLLM_CACHE_ROOT": "cache", "VLLM_CONFIG_ROOT": "config", "TMPDIR": ""}
-        return kept | _ENVIRONMENT | {name: str(self.folder / place) for name, place in places.items()}
+        ours = {name: str(self.folder / place) for name, place in places.items()}
+        return kept | _ENVIRONMENT | ours | self._settings
 
     def _await_health(self, process: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + START_S

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +74,7 @@ async def test_an_engine_that_fails_its_first_token_is_asked_again(monkeypatch: 
 
 
 async def test_requests_beyond_the_limit_wait_and_are_told_when_it_takes_too_long(engine: SimulatedEngine) -> None:
-    gate = Gate(await engine.start(), settings(maxNumSeqs=2, ttftSlo="200ms"))
+    gate = Gate(await engine.start(), settings(maxNumSeqs=2, ttftSlo="300ms"))
     long = [ask(gate, 200) for _ in range(2)]
     await until(lambda: engine.gauges().running == 2, "two in the engine")
     status, body = await ask(gate, 1)
@@ -159,8 +161,6 @@ async def test_a_server_has_started_when_its_engine_has_made_a_token() -> None:
     assert server.load() is None
     async with Life(server) as told:
         assert told == ["lifespan.startup.complete"]
-        assert server.start_up_s is not None
-        assert server.start_up_s >= 0.05
         assert (await call(server, "GET", "/health"))[0] == 200
         assert (await call(server, "POST", "/drain"))[0] == 404  # Serve does that by itself
         await server.check()
@@ -233,3 +233,10 @@ class Life:
 
     async def _send(self, message: Message) -> None:
         self._told.append(": ".join(filter(None, (message["type"], message.get("message")))))
+
+
+def test_the_docs_have_every_key_with_its_default() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "inference.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+)` \| `?([\w.]+)`? \|", text, re.MULTILINE))
+    assert GateSettings.model_validate(told) == GateSettings()
+    assert told.keys() == GateSettings.keys().keys()
