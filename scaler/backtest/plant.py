@@ -21,7 +21,7 @@ from scaler.backtest.nodes import NodePool, Nodes
 from scaler.backtest.sight import Reader, Sight
 from scaler.cluster.model import Phase, Pod
 from scaler.exposition.sample import Sample
-from scaler.policy import Limits, Observation
+from scaler.policy import Limits, Observation, Replicas
 from scaler.sources.source import Unknown
 from scaler.targets.load import LoadMeter
 from scaler.targets.start_up import StartUpMeter
@@ -295,11 +295,18 @@ class _Game:
         return Observation(
             time=self._now,
             load=self._load,
-            replicas=self._deployment.replicas,
+            replicas=self._replicas(),
             limits=self._limits,
             start_up=self._start_up.start_up,
             utc=_SUNDAY_MIDNIGHT + self._now,
         )
+
+    def _replicas(self) -> Replicas:
+        counts = self._deployment.replicas
+        if not counts.unschedulable:
+            return counts
+        oldest = min(replica.created for replica in self._deployment if replica.phase == "pending")
+        return replace(counts, unschedulable_s=self._now - oldest, lacks="nvidia.com/gpu")
 
     # What moves the count
 

@@ -133,6 +133,18 @@ def test_no_more_pods_have_a_node_than_there_are_gpus() -> None:
     assert second.scheduled - second.created == pytest.approx(40.0, rel=0.5)
 
 
+def test_pods_that_the_cap_leaves_without_a_node_are_seen_with_their_age() -> None:
+    plant = Plant(maximum=8, luck=PodLuck(10.0), nodes=NodePool(most=3, warm=3, node_s=40.0))
+    plan = Plan(((0, 1.0), (60, 6.0)))
+    run = plant.play(steady(), 300.0, lambda _: plan, seed=1)
+    asked = next(change.time for change in run.changes if change.after > 3)
+    last = plan.seen[-1]
+    assert last.observation.replicas.unschedulable == 3
+    assert last.observation.replicas.unschedulable_s == pytest.approx(last.time - asked)
+    assert last.observation.replicas.lacks == "nvidia.com/gpu"
+    assert all(seen.observation.replicas.unschedulable_s == 0 for seen in plan.seen if seen.time < asked)
+
+
 def test_a_warm_node_spares_a_pod_the_wait_and_is_paid_for_while_it_is_idle() -> None:
     plant = Plant(maximum=8, luck=PodLuck(10.0), nodes=NodePool(most=8, warm=1, node_s=40.0))
     cold, warm = (play(plant, (0, 1.0), (100, 2.0), warm=count) for count in (0, 1))
