@@ -104,6 +104,11 @@ class Karpenter:
             },
         )
 
+    def claims(self, pool: str) -> int:
+        """How many nodes there are in a pool or on their way."""
+        found = self._cluster.get(f"/apis/karpenter.sh/v1/nodeclaims?labelSelector=karpenter.sh/nodepool={pool}") or {}
+        return len(found["items"])
+
     def nodes(self, pool: str) -> dict[str, Manifest]:
         """A pool's nodes by name, without those on their way out."""
         found = self._cluster.get(f"/api/v1/nodes?labelSelector=karpenter.sh/nodepool={pool}") or {}
