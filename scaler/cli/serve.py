@@ -369,7 +369,7 @@ async def _run_in_cluster(
     host = await stack.enter_async_context(Host(targets, plan.ports))
     tasks = [_started(stack, part.run()) for part in (discovery, events, silence, marker)]
     if keeper:
-        tasks.append(_started(stack, keeper.run()))
+        tasks.append(_started(stack, _after(discovery.listed, keeper.run)))
     if plan.ray:
         bridge = RayBridge(client, events, pod_loads(targets), leads, plan.namespaces, plan.ray_token_file)
         tasks.append(_started(stack, bridge.run()))
@@ -377,6 +377,12 @@ async def _run_in_cluster(
         tasks.append(_started(stack, election.run()))
     tasks.append(_started(stack, _answer(_seen(discovery, client.server, host), election, changed, host, show)))
     await host.wait(stop, *tasks)
+
+
+async def _after(seen: asyncio.Event, run: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Begin once something was seen: what is only not seen yet must not be taken for gone."""
+    await seen.wait()
+    await run()
 
 
 async def _seen(discovery: KubernetesDiscovery, server: str, host: Host) -> None:

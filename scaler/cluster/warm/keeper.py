@@ -132,23 +132,25 @@ class WarmKeeper:
     async def _take_up(self, key: Key, owner: ScaledObject | None, wish: int) -> None:
         kept = self._kept.setdefault(key, _Kept())
         kept.due = time.monotonic() + _AGAIN_S
-        before, kept.room, kept.trouble = kept.trouble, 0, ""
+        before, room, trouble = kept.trouble, 0, ""
         try:
             if owner is None or wish == 0:
                 for way in self._ways.values():
                     await way.remove(key)
                 del self._kept[key]
             else:
-                await self._keep(key, owner, kept, wish)
+                room, trouble = await self._keep(key, owner, kept, wish)
         except (ApiError, DiscoveryError, WarmError) as error:
-            kept.trouble = str(error)
+            trouble = str(error)
         except Exception:  # one target's fault must not end all others
             log.exception("no room made", scaled_object="/".join(key))
-            kept.trouble = "no room on nodes is made: see the scaler's log"
-        if kept.trouble not in ("", before):
-            log.warning("no room made", scaled_object="/".join(key), why=kept.trouble)
+            trouble = "no room on nodes is made: see the scaler's log"
+        kept.room, kept.trouble = room, trouble
+        if trouble not in ("", before):
+            log.warning("no room made", scaled_object="/".join(key), why=trouble)
 
-    async def _keep(self, key: Key, owner: ScaledObject, kept: _Kept, wish: int) -> None:
+    async def _keep(self, key: Key, owner: ScaledObject, kept: _Kept, wish: int) -> tuple[int, str]:
+        """Have room for `wish` replicas; return for how many there is by now, and what may be wrong."""
         by = await self._way()
         pods = [pod.name for pod in self._discovery.workload(*key).pods]
         shape = await find_shape(self._client, target_of(owner), pods)
@@ -162,7 +164,7 @@ class WarmKeeper:
             note = f"room on nodes for {wish} more replica{'' if wish == 1 else 's'} is asked for by {by.words}"
             self._events.say(owner, "WarmReplicas", note)
         kept.replicas, kept.by = wish, by
-        kept.room, kept.trouble = room.pods // shape.pods, room.trouble
+        return room.pods // shape.pods, room.trouble
 
     async def _way(self) -> Keeping:
         """Return the way to go: of those that are allowed, the first that the cluster can."""

@@ -203,6 +203,23 @@ async def test_a_buffer_that_nobody_acts_on_is_told(
         await until(lambda: scene.trouble() == "", "an autoscaler that acts")
 
 
+async def test_what_was_found_stands_while_it_is_looked_at_again(api: FakeApi, client: ApiClient) -> None:
+    async with at_work(api, client) as scene:
+        await scene.wants(1)
+        await until(lambda: scene.buffer() == 1, "a buffer")
+        await scene.buffer_is(Provisioning=("True", "FitsExistingCapacity"))
+        await until(lambda: scene.keeper.room(*LLAMA) == (1, ""), "room")
+        looks = api.requests["patch", "capacitybuffers"]
+        rooms = set()
+
+        def looked_again() -> bool:
+            rooms.add(scene.keeper.room(*LLAMA))
+            return api.requests["patch", "capacitybuffers"] > looks + 3
+
+        await until(looked_again, "more looks")
+        assert rooms == {(1, "")}
+
+
 async def test_placeholders_that_are_refused_are_told(api: FakeApi, client: ApiClient) -> None:
     async with at_work(api, client, Way.PLACEHOLDERS) as scene:
         await scene.wants(1)
