@@ -14,6 +14,7 @@ So nothing has to be kept up to date, and the series of a target go when the tar
 | `vllm_scaler_terminating_replicas` | target | pods that drain |
 | `vllm_scaler_unschedulable_replicas` | target | pods that no node takes |
 | `vllm_scaler_warm_replicas` | target | replicas beyond the wanted ones that nodes should have room for |
+| `vllm_scaler_room_replicas` | target | replicas for which such room is there, as far as it is known |
 | `vllm_scaler_unschedulable_seconds` | target | for how long the oldest of them has waited; 0 where there is none |
 | `vllm_scaler_capacity_blocked` | target, `lacks` | 1 while pods, lacking this, find no node and grow no more |
 | `vllm_scaler_unknown_pods` | target | ready pods that could not be read |
@@ -84,6 +85,10 @@ VALUES: Mapping[str, tuple[str, Value]] = {
     "terminating_replicas": ("Pods that drain", lambda r: r.observation.replicas.terminating),
     "unschedulable_replicas": ("Pods that no node takes", lambda r: r.observation.replicas.unschedulable),
     "warm_replicas": ("Replicas beyond the wanted ones that nodes should have room for", lambda r: r.decision.warm),
+    "room_replicas": (
+        "Replicas for which such room is there, as far as it is known",
+        lambda r: r.observation.replicas.room,
+    ),
     "unschedulable_seconds": ("Longest wait of them", lambda r: r.observation.replicas.unschedulable_s),
     "unknown_pods": ("Ready pods that could not be read", lambda r: len(r.observation.load.unknown)),
     "waiting_requests": ("Requests that wait", lambda r: r.observation.load.waiting),

@@ -47,6 +47,7 @@ async def test_the_decision_and_what_it_was_made_from_are_shown(fleet: Fleet, ho
         "terminating_replicas": 0,
         "unschedulable_replicas": 0,
         "warm_replicas": 0,
+        "room_replicas": 0,
         "unknown_pods": 0,
         "waiting_requests": 45,
         "running_requests": 3,
