@@ -26,8 +26,8 @@ _ENOUGH = 12
 
 
 def _numbers(values: Sequence[float] = ()) -> array[float]:
-    """Return numbers in the little memory that a thousand targets' pasts should take; never changed once made."""
-    return array("d", values)
+    """Return numbers in single precision, for the little memory that a thousand targets' pasts should take."""
+    return array("f", values)
 
 
 @dataclass(frozen=True, slots=True)
