@@ -124,7 +124,7 @@ class Deployment:
         for replica in self._live:
             if replica.pod is not None:
                 took = replica.start_up_s if math.isfinite(replica.start_up_s) else self._luck.start_up_s
-                replica.created, replica.pod.ready = -took, 0.0
+                replica.created, replica.scheduled, replica.pod.ready = -took, -took, 0.0
         self._fleet.advance(0.0)
 
     def scale(self, replicas: int, now: float) -> None:
