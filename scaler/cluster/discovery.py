@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from scaler.cluster.client import ApiClient
 from scaler.cluster.hpa import Hpa, parse_hpa
 from scaler.cluster.membership import Membership
 from scaler.cluster.model import DiscoveryError, Pod, ScaledObject, Workload
-from scaler.cluster.nodes import Node, lacking_devices, late_nodes, parse_node
+from scaler.cluster.nodes import Node, devices_lacking, name_late_nodes, parse_node
 from scaler.cluster.pods import parse_pod
 from scaler.cluster.reflector import Key, Reflector
 from scaler.cluster.resources import HPAS, NODES, PODS, SCALED_OBJECTS
@@ -289,20 +289,19 @@ class KubernetesDiscovery:
         if not hpas.settled.is_set():
             raise DiscoveryError(hpas.error or f"the HPAs of namespace {ref.namespace} are not listed yet")
         hpa_error = "" if hpas.synced.is_set() else hpas.error
-        found = assemble(scaled_object, scale, self._membership.pods(key), self._hpas.get(key), hpa_error)
-        return replace(found, warnings=(*found.warnings, *self._late_nodes(key, found.pods)))
+        return assemble(scaled_object, scale, self._members(key), self._hpas.get(key), hpa_error)
 
-    def _late_nodes(self, key: Key, pods: Iterable[Pod]) -> Iterator[str]:
-        lacking = lacking_devices(pods)
-        if not lacking:
+    def _members(self, key: Key) -> tuple[Pod, ...]:
+        """Return the pods of a target; those that wait for a device are told of nodes that came without it."""
+        pods = self._membership.pods(key)
+        if not any(map(devices_lacking, pods)):
             self._waiting.discard(key)
-            return
+            return pods
         self._waiting.add(key)
         if self._nodes is None and not self._namespaces and self._group is not None:
             self._nodes = Reflector(self._client, NODES, parse_node, on_change=self._node_changed)
             self._spawn(self._nodes.run())
-        if self._nodes is not None:
-            yield from late_nodes(lacking, self._nodes.items.values())
+        return name_late_nodes(pods, self._nodes.items.values() if self._nodes else ())
 
     def _node_changed(self, _key: Key, _before: Node | None, _after: Node | None) -> None:
         for key in self._waiting:

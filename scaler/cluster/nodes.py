@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from sys import intern
 
 from scaler.cluster.client import Json
@@ -42,31 +42,41 @@ def parse_node(item: Json, _before: Node | None = None) -> Node:
     )
 
 
-def lacking_devices(pods: Iterable[Pod]) -> dict[str, Pod]:
-    """Return the extended resources that pods find no node for, each with the pod that has lacked it longest."""
-    found: dict[str, Pod] = {}
-    for pod in sorted((pod for pod in pods if pod.phase is Phase.UNSCHEDULABLE), key=lambda pod: pod.since):
-        for name in lacking(pod.reason).split(", "):
-            if "/" in name:
-                found.setdefault(name, pod)
-    return found
+def devices_lacking(pod: Pod) -> list[str]:
+    """Return the extended resources, such as `nvidia.com/gpu`, that a pod finds no node for."""
+    names = lacking(pod.reason).split(", ") if pod.phase is Phase.UNSCHEDULABLE else []
+    return [name for name in names if "/" in name]
 
 
-def late_nodes(lacking: Mapping[str, Pod], nodes: Iterable[Node]) -> Iterator[str]:
-    """Say, in a line for each resource, which nodes have come since a pod waits for it and have none of it to give."""
+def name_late_nodes(pods: Sequence[Pod], nodes: Iterable[Node]) -> tuple[Pod, ...]:
+    """Add to the reasons of pods which nodes have come since they wait and have none of what they lack to give.
+
+    Of the pods that lack the same, the one that waits longest tells which nodes could be meant.
+    """
+    first: dict[str, Pod] = {}
+    for pod in sorted(pods, key=lambda pod: pod.created):
+        for device in devices_lacking(pod):
+            first.setdefault(device, pod)
     known = list(nodes)
-    for resource, pod in lacking.items():
-        late = [
-            node.name
-            for node in known
-            if node.ready
-            and node.created >= pod.created
-            and resource not in node.devices
-            and pod.node_selector.items() <= node.labels.items()
-        ]
-        if late:
-            names = ", ".join(sorted(late)[:_NAMED]) + (" and others" if len(late) > _NAMED else "")
-            yield (
-                f"{names}: came while pods wait for {resource} and {'have' if len(late) > 1 else 'has'} none of it to "
-                "give; no capacity until the driver and the device plugin are up"
-            )
+    late = {device: text for device, pod in first.items() if (text := _late(device, pod, known))}
+
+    def told(pod: Pod) -> Pod:
+        texts = [late[device] for device in devices_lacking(pod) if device in late]
+        return replace(pod, reason="; ".join((pod.reason.rstrip("."), *texts))) if texts else pod
+
+    return tuple(map(told, pods)) if late else tuple(pods)
+
+
+def _late(device: str, pod: Pod, nodes: Iterable[Node]) -> str:
+    names = sorted(
+        node.name
+        for node in nodes
+        if node.ready
+        and node.created >= pod.created
+        and device not in node.devices
+        and pod.node_selector.items() <= node.labels.items()
+    )
+    if not names:
+        return ""
+    shown = ", ".join(names[:_NAMED]) + (" and others" if len(names) > _NAMED else "")
+    return f"{shown} came without {device}: no capacity until the driver and the device plugin are up"

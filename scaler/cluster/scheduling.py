@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_INSUFFICIENT = re.compile(r"Insufficient (\S+?)[,.;]?(?=\s|$)")
+_INSUFFICIENT = re.compile(r"Insufficient (\S+?)[,.;]*(?=\s|$)")
 _OTHER = {
     "Too many pods": "pods",
     "unbound immediate PersistentVolumeClaims": "volume",

@@ -56,6 +56,11 @@ def in_pool(pool: str) -> Manifest:
     return {"nodeSelector": {"pool": pool}, "tolerations": [{"key": "pool", "operator": "Exists"}]}
 
 
+def story(model: Model) -> str:
+    told = model.explain()
+    return told.story if told else ""
+
+
 def blocked(model: Model) -> bool:
     told = model.explain()
     return told is not None and told.state == pb.CAPACITY_BLOCKED
@@ -79,9 +84,7 @@ def test_a_target_without_nodes_is_blocked_until_there_is_room_and_goes_on_by_it
     stage.wait_for("an Event", lambda: "CapacityBlocked" in model.described())
 
     add_node(keda_cluster, pool, "second", gpus=0)  # it has come, and is no capacity yet
-    stage.wait_for(
-        "a node whose GPU is missing", lambda: (told := model.explain()) and "second" in "".join(told.warnings)
-    )
+    stage.wait_for("a node whose GPU is missing", lambda: f"second came without {GPU}" in story(model))
     assert blocked(model)
     assert model.went(2, 4)
 

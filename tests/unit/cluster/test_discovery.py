@@ -246,26 +246,26 @@ WAITS_FOR_A_GPU = condition(
 )
 
 
+def last_reason(discovery: KubernetesDiscovery) -> str:
+    return discovery.workload("serving", "llama").pods[-1].reason
+
+
 @pytest.mark.usefixtures("llama")
 async def test_nodes_are_watched_once_a_pod_waits_for_a_device_and_those_without_it_are_named(
     api: FakeApi, client: ApiClient
 ) -> None:
     await api.put(NODES, node("gpu-7"))
     async with running(KubernetesDiscovery(client, OURS)) as discovery:
-
-        def warnings() -> tuple[str, ...]:
-            return discovery.workload("serving", "llama").warnings
-
-        assert warnings() == ()
+        assert last_reason(discovery) == ""
         assert api.requests["list", "nodes"] == 0
         await api.put(PODS, pod("llama-2", WAITS_FOR_A_GPU))
-        await until(lambda: "gpu-7: came while pods wait" in "".join(warnings()), "the node without a GPU")
+        await until(lambda: "gpu-7 came without nvidia.com/gpu" in last_reason(discovery), "the node without a GPU")
         await api.put(NODES, node("gpu-7", "nvidia.com/gpu"))
-        await until(lambda: warnings() == (), "a node with one")
+        await until(lambda: "gpu-7" not in last_reason(discovery), "a node with one")
         await api.put(NODES, node("gpu-7"))
-        await until(warnings, "the node without a GPU")
+        await until(lambda: "gpu-7" in last_reason(discovery), "the node without a GPU")
         await api.put(PODS, ready_pod("llama-2", app="llama"))
-        await until(lambda: warnings() == (), "pods that wait for nothing")
+        await until(lambda: last_reason(discovery) == "", "pods that wait for nothing")
         assert api.requests["list", "nodes"] == 1
 
 
@@ -274,7 +274,7 @@ async def test_within_namespaces_nodes_are_not_looked_at(api: FakeApi, client: A
     await api.put(NODES, node("gpu-7"))
     await api.put(PODS, pod("llama-2", WAITS_FOR_A_GPU))
     async with running(KubernetesDiscovery(client, OURS, namespaces=["serving"])) as discovery:
-        assert discovery.workload("serving", "llama").warnings == ()
+        assert last_reason(discovery).endswith("Insufficient nvidia.com/gpu.")
         assert api.requests["list", "nodes"] == 0
 
 
@@ -283,9 +283,9 @@ async def test_nodes_that_may_not_be_seen_are_no_hindrance(api: FakeApi, client:
     api.forbidden.add(("list", "nodes"))
     await api.put(PODS, pod("llama-2", WAITS_FOR_A_GPU))
     async with running(KubernetesDiscovery(client, OURS)) as discovery:
-        discovery.workload("serving", "llama")
+        last_reason(discovery)
         await until(lambda: api.requests["list", "nodes"], "a refusal")
-        assert discovery.workload("serving", "llama").warnings == ()
+        assert last_reason(discovery).endswith("Insufficient nvidia.com/gpu.")
 
 
 async def test_missing_target_is_named(api: FakeApi, client: ApiClient) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scaler.cluster.model import Phase, Pod
-from scaler.cluster.nodes import Node, lacking_devices, late_nodes, parse_node
+from scaler.cluster.nodes import Node, devices_lacking, name_late_nodes, parse_node
 from scaler.cluster.times import unix
 from tests.unit.cluster.objects import CREATED, Json, condition, metadata
 
@@ -24,20 +24,21 @@ def node(name: str, after: float = 60.0, *devices: str, ready: bool = True, **la
     return Node(name, ASKED + after, ready, labels, frozenset(devices))
 
 
-def said(*nodes: Node, pod: Pod | None = None) -> list[str]:
-    return list(late_nodes(lacking_devices([pod or waiting()]), nodes))
+def said(*nodes: Node, pod: Pod | None = None) -> str:
+    """What is added to the reason of a pod."""
+    pod = pod or waiting()
+    (told,) = name_late_nodes([pod], nodes)
+    return told.reason.removeprefix(pod.reason.rstrip(".")).removeprefix(".")
 
 
 def test_a_node_that_came_without_its_gpu_is_named() -> None:
-    assert said(node("gpu-7"), node("gpu-8", 60.0, GPU)) == [
-        f"gpu-7: came while pods wait for {GPU} and has none of it to give; no capacity until the driver and the "
-        "device plugin are up"
-    ]
+    added = said(node("gpu-7"), node("gpu-8", 60.0, GPU))
+    assert added == f"; gpu-7 came without {GPU}: no capacity until the driver and the device plugin are up"
 
 
 def test_many_are_named_by_some_of_them() -> None:
-    (line,) = said(*(node(f"gpu-{i}") for i in range(5)))
-    assert line.startswith("gpu-0, gpu-1, gpu-2 and others: came while pods wait for nvidia.com/gpu and have none")
+    added = said(*(node(f"gpu-{i}") for i in range(5)))
+    assert added.startswith(f"; gpu-0, gpu-1, gpu-2 and others came without {GPU}")
 
 
 @pytest.mark.parametrize(
@@ -46,23 +47,26 @@ def test_many_are_named_by_some_of_them() -> None:
     ids=lambda node: node.name,
 )
 def test_nodes_that_are_not_for_these_pods_are_not_named(other: Node) -> None:
-    assert said(other, pod=waiting(pool="gpu")) == []
+    assert said(other, pod=waiting(pool="gpu")) == ""
 
 
 def test_a_node_of_the_pods_own_pool_is_named() -> None:
-    assert len(said(node("gpu-7", pool="gpu", zone="a"), pod=waiting(pool="gpu"))) == 1
+    assert "gpu-7" in said(node("gpu-7", pool="gpu", zone="a"), pod=waiting(pool="gpu"))
 
 
 def test_pods_that_lack_no_device_name_no_node() -> None:
-    assert said(node("gpu-7"), pod=waiting(lacks="Insufficient cpu")) == []
-    assert said(node("gpu-7"), pod=waiting(lacks="node(s) had untolerated taint(s)")) == []
-    assert said(node("gpu-7"), pod=replace(waiting(), phase=Phase.STARTING)) == []
+    assert said(node("gpu-7"), pod=waiting(lacks="Insufficient cpu")) == ""
+    assert said(node("gpu-7"), pod=waiting(lacks="node(s) had untolerated taint(s)")) == ""
+    assert said(node("gpu-7"), pod=replace(waiting(), phase=Phase.STARTING)) == ""
 
 
-def test_each_device_is_told_by_the_pod_that_has_lacked_it_longest() -> None:
-    young, old = waiting("young", ASKED + 50), waiting("old", ASKED)
-    both = waiting("both", ASKED + 10, lacks=f"Insufficient {GPU}, 2 Insufficient rdma/hca")
-    assert lacking_devices([young, both, old]) == {GPU: old, "rdma/hca": both}
+def test_all_that_lack_a_device_are_told_of_the_nodes_since_the_first_of_them() -> None:
+    young, old = waiting("young", ASKED + 90), waiting("old", ASKED)
+    both = waiting("both", ASKED + 70, lacks=f"Insufficient {GPU}, 2 Insufficient rdma/hca")
+    told = name_late_nodes([young, both, old], [node("gpu-7", 60.0)])
+    assert [f"gpu-7 came without {GPU}" in pod.reason for pod in told] == [True, True, True]
+    assert all("without rdma/hca" not in pod.reason for pod in told)
+    assert [devices_lacking(pod) for pod in told] == [[GPU], [GPU, "rdma/hca"], [GPU]]
 
 
 def test_a_node_is_read_for_what_it_has_to_give() -> None:
