@@ -70,7 +70,7 @@ def parse_pod(item: Json, before: LabelledPod | None) -> LabelledPod | None:
         ports=_shared(tuple(_named_ports(spec))),
         reason=reason[:_REASON_LENGTH],
         controller=intern(next((o["kind"] for o in metadata.get("ownerReferences") or () if o.get("controller")), "")),
-        marks={key: value for key, value in (metadata.get("annotations") or {}).items() if key in MARKS},
+        marks=_shared(tuple(_marks(metadata))),
     )
     return LabelledPod(pod, {intern(key): intern(value) for key, value in labels.items()})
 
@@ -127,6 +127,11 @@ def _changed(condition: Mapping[str, Any] | None, otherwise: float) -> float:
     """When a condition became what it is."""
     changed = unix(condition.get("lastTransitionTime")) if condition else None
     return otherwise if changed is None else changed
+
+
+def _marks(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    annotations = metadata.get("annotations") or {}
+    return ((key, annotations[key]) for key in MARKS if key in annotations)
 
 
 def _named_ports(spec: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
