@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from scaler.cli.files import TooLong, content
-from scaler.cli.yaml_text import FAULTS, TextLoader, fault, repeated_keys
+from scaler.cli.operator_file import read
 from scaler.quoting import one_line, quoted
 from scaler.targets import SettingsError, parse_trigger
 
@@ -21,24 +20,7 @@ def load(path: Path) -> Policies:
       headroom: 10%
       downscaleDelay: 10m
     """
-    try:
-        loader = TextLoader(content(path))
-        root = loader.get_single_node()
-        repeated = list(repeated_keys(root)) if root else []
-        found = loader.construct_document(root) if root else None
-    except TooLong as error:
-        raise SettingsError([f"{path}: {error}: those are no policies"]) from None
-    except FAULTS as error:
-        what, line = fault(error)
-        raise SettingsError([f"{path}, line {line}: no YAML: {one_line(what)}"]) from None
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise SettingsError([f"{path}: a mapping of policy names is expected, found {quoted(found)}"])
-    problems = [
-        f"{path}, line {each.line}: {one_line(each.key)} stands there twice, first in line {each.first}: keep one"
-        for each in repeated
-    ]
+    found, problems = read(path, "policy", "policies")
     policies: dict[str, dict[str, str]] = {}
     for name, values in found.items():
         shown = one_line(str(name))

@@ -19,7 +19,7 @@ import structlog
 import typer
 import uvloop
 
-from scaler.cli import logs, policies
+from scaler.cli import budgets, logs, policies
 from scaler.cli.logs import LogFormat, LogLevel
 from scaler.cluster.client import ApiClient
 from scaler.cluster.discovery import KubernetesDiscovery
@@ -49,7 +49,18 @@ from scaler.sources.pods import PodSource
 from scaler.sources.prometheus import PrometheusSource
 from scaler.sources.record_format import Tick
 from scaler.sources.recording import Recorder, RecordingError
-from scaler.targets import DEFAULT_MAXIMUM, Observer, Record, SettingsError, Target, Targets, TriggerSettings, World
+from scaler.targets import (
+    DEFAULT_MAXIMUM,
+    Budget,
+    Budgets,
+    Observer,
+    Record,
+    SettingsError,
+    Target,
+    Targets,
+    TriggerSettings,
+    World,
+)
 from scaler.targets.target import Outcomes
 
 log = structlog.get_logger(__name__)
@@ -81,6 +92,7 @@ class Plan:
     prometheus: str | None
     dcgm_url: str | None
     policies: policies.Policies
+    budgets: tuple[Budget, ...]
     record: Path | None
     shadow: bool
     ray: bool
@@ -228,6 +240,10 @@ def serve(
         Path | None,
         _option("Deciding", "--policies", "Your own policies: YAML, name → metadata.", file=True),
     ] = None,
+    budgets_file: Annotated[
+        Path | None,
+        _option("Deciding", "--budgets", "GPUs that targets share: YAML, name → gpus and priorities.", file=True),
+    ] = None,
     shadow: Annotated[
         bool, _option("Deciding", "--shadow", "Decide and explain, but tell KEDA the present count.")
     ] = False,
@@ -274,6 +290,7 @@ def serve(
             prometheus=prometheus,
             dcgm_url=dcgm_url,
             policies=policies.load(policies_file) if policies_file else {},
+            budgets=budgets.load(budgets_file) if budgets_file else (),
             record=record,
             shadow=shadow,
             ray=ray,
@@ -312,6 +329,8 @@ async def _run(plan: Plan) -> None:
             stack.callback(recorder.close)
             world.observers.append(recording(recorder))
         targets = Targets(world, plan.policies, endpoints(plan.allowed) if plan.allowed else None)
+        if plan.budgets:
+            world.allowance = Budgets(targets, plan.budgets).allowance
         client = await _cluster(plan)
         if client is None:
             log.info("no cluster: only triggers with endpoints are served")

@@ -54,6 +54,7 @@ def decide(settings: PolicySettings, state: State | None, observation: Observati
         reason=_reason(draft, desired),
         falls_in_s=_falls_in_s(draft, desired),
         blocked=draft.blocked,
+        claim=draft.claim,
         warm=warm(draft, desired),
         active=_active(draft),
         at_once=draft.burst and settings.delivery == "direct" and desired > base,

@@ -49,5 +49,7 @@ class Decision:
     """How soon the count may fall if the load stays as it is; 0 as it falls, None while no fall is wanted."""
     blocked: str = ""
     """Why more replicas would find no node, empty where they would: the target is capacity-blocked."""
+    claim: int = 0
+    """The count that would be wanted without a budget."""
     warm: int = 0
     """For how many replicas beyond `desired` there should be room on nodes."""

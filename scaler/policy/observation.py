@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from scaler.policy.budget import Allowance
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -143,3 +145,5 @@ class Observation:
     """None until a first pod was seen to start."""
     utc: float = 0.0
     """Unix time in seconds, for schedules."""
+    allowance: Allowance | None = None
+    """What a budget of GPUs leaves; None where no budget is for the target."""

@@ -65,6 +65,8 @@ class Draft:
     """What `foresee_cold` found, once it has looked."""
     falls_in_s: float | None = None
     """How soon the delay lets the count fall; None while no fall is wanted, or something else keeps it."""
+    claim: int = 0
+    """The count that would be wanted without a budget."""
     blocked: str = ""
     """Why more replicas would find no node, empty where they would."""
     steps: list[Step] = field(default_factory=list)
@@ -464,9 +466,21 @@ def bounds(draft: Draft) -> None:
         draft.say("bounds", f"cut to the maximum of {limits.maximum}")
 
 
+def budget(draft: Draft) -> None:
+    """Have no more than a budget of GPUs leaves: targets of a higher priority come first."""
+    allowance, state = draft.observation.allowance, draft.state
+    draft.claim = ceil(draft.want)
+    if allowance is None or draft.want <= allowance.replicas:
+        return
+    draft.want = float(allowance.replicas)
+    if state.ruled is not None and draft.ruled is not None:
+        state.ruled = min(state.ruled, draft.ruled)  # else steps would pile up and be taken all at once
+    draft.say("budget", f"{draft.claim} → {allowance.replicas}: {allowance.text}")
+
+
 SHAPING: tuple[Callable[[Draft], None], ...] = (burst, smooth, look_ahead, factors, headroom)
 """From a demand to a want. Where no demand is known there is nothing to shape: the count must not multiply itself."""
-LIMITING: tuple[Callable[[Draft], None], ...] = (delay, step_limits, credit, blocked, hold, bounds)
+LIMITING: tuple[Callable[[Draft], None], ...] = (delay, step_limits, credit, blocked, hold, bounds, budget)
 """From a want to a count."""
 
 

@@ -23,6 +23,8 @@ def warm(draft: Draft, desired: int) -> int:
     """
     settings, state = draft.settings, draft.state
     maximum = draft.observation.limits.maximum
+    if (allowance := draft.observation.allowance) is not None:
+        maximum = min(maximum, max(desired, allowance.replicas))
     room = max(0, maximum - desired)
     if settings.warm_replicas == "auto":
         wanted, text = _forecast(draft, desired)

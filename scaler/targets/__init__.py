@@ -1,6 +1,7 @@
 """One control loop for each target: discover, sample, measure, decide, remember; and explain."""
 
 from scaler.policy import SettingsError
+from scaler.targets.budgets import Budget, Budgets
 from scaler.targets.clock import Clock
 from scaler.targets.configuration import Setting, configuration
 from scaler.targets.explain import story
@@ -15,6 +16,8 @@ __all__ = [
     "DEFAULT_MAXIMUM",
     "FROM_ENV",
     "KEDA_KEYS",
+    "Budget",
+    "Budgets",
     "Clock",
     "GpuUse",
     "History",

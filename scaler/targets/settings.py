@@ -54,6 +54,13 @@ class TriggerSettings(PolicySettings):
     metrics_scheme: Literal["http", "https"] = Field(
         "http", examples=["https"], description="Whether the page is behind TLS; the operator gives the CA."
     )
+    gpus_per_replica: int = Field(
+        1,
+        ge=1,
+        le=100_000,
+        examples=[8],
+        description="GPUs of one replica, over all its pods: what it takes of a budget that the operator has set.",
+    )
     staleness_s: Seconds = Field(
         15.0,
         gt=0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeVar
@@ -14,6 +14,7 @@ from scaler.cluster.model import Discovery, DiscoveryError, Phase, Pod, Workload
 from scaler.cluster.scheduling import lacking
 from scaler.exposition.sample import Sample
 from scaler.policy import Decision, Limits, Observation, Replicas, State, decide
+from scaler.policy.budget import Allowance
 from scaler.sources.source import Endpoint, ReadOptions, Source, Unknown
 from scaler.sources.turns import Turns
 from scaler.targets.asking import Asking
@@ -91,6 +92,8 @@ class World:
     observers: list[Observer] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
     turns: Turns = field(default_factory=Turns)
+    allowance: Callable[[Target], Allowance | None] | None = None
+    """What a budget leaves a target, where there are budgets."""
 
 
 class Target:
@@ -259,6 +262,7 @@ class Target:
             replicas=_replicas(workload, utc, self.room),
             limits=Limits(workload.minimum, workload.maximum, workload.tolerance_up, workload.tolerance_down),
             start_up=self._start_up.start_up,
+            allowance=self._world.allowance(self) if self._world.allowance else None,
         )
 
     # The answers

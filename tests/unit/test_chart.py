@@ -28,6 +28,7 @@ extraScaleTargets: [{apiGroup: leaderworkerset.x-k8s.io, resource: leaderworkers
 removal: {idleFirst: true, protectBusy: true}
 delivery: {direct: true}
 policies: {chat: {policy: adaptive, headroom: 10%, maxNumSeqs: 64, startingCredit: false}}
+budgets: {pool: {gpus: 16, priorities: {chat/llama: 10, "batch/*": -1}}}
 shadow: true
 warm: {enabled: true, by: placeholders, image: mirror/pause:3, priorityClass: {name: low, value: -9}}
 sources:
@@ -160,6 +161,7 @@ def test_what_is_asked_for_is_said_to_the_server() -> None:
         "--ca-file=/etc/vllm-scaler/ca/ca.crt",
         "--server-name=pages.serving.svc",
         "--policies=/etc/vllm-scaler/policies/policies.yaml",
+        "--budgets=/etc/vllm-scaler/budgets/budgets.yaml",
         "--shadow",
         "--record=/var/lib/vllm-scaler/$(POD_NAME).jsonl",
     ]

@@ -1,0 +1,94 @@
+"""Budgets of GPUs over several targets: what each of them may have, from what all of them wanted last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from scaler.policy.budget import Allowance, Claim, allot, tightest
+from scaler.targets.target import Target
+from scaler.targets.targets import Targets
+
+_FRESH_S = 0.5
+"""For so long what was allotted stands: targets tick each for itself, and every one of them asks."""
+_NAMED = 3
+"""Others that a text names."""
+
+_Key = tuple[str, str]
+"""Namespace and name of a ScaledObject: its triggers have one count together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """GPUs that targets share, as the operator gives them."""
+
+    name: str
+    gpus: int
+    priorities: Mapping[str, int]
+    """By pattern of `NAMESPACE/NAME`, as a shell has them; of those that fit the first counts."""
+
+    def priority(self, namespace: str, name: str) -> int | None:
+        """Return the priority of a ScaledObject, None where the budget is not for it."""
+        of = f"{namespace}/{name}"
+        return next((value for pattern, value in self.priorities.items() if fnmatchcase(of, pattern)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Allotted:
+    at: float
+    claims: Mapping[_Key, Claim]
+    granted: Mapping[_Key, int]
+
+
+class Budgets:
+    """Tells targets what they may have. One that has not decided yet has claimed nothing, and is not cut."""
+
+    def __init__(self, targets: Targets, budgets: Sequence[Budget]) -> None:
+        self._targets = targets
+        self._budgets = budgets
+        self._allotted: dict[str, _Allotted] = {}
+
+    def allowance(self, target: Target) -> Allowance | None:
+        """Return the tightest allowance of the target's budgets; None where no budget is for it."""
+        key = target.namespace, target.name
+        found = ((budget, self._of(budget)) for budget in self._budgets if budget.priority(*key) is not None)
+        return tightest(
+            Allowance(allotted.granted[key], _text(budget, allotted, key))
+            for budget, allotted in found
+            if key in allotted.granted
+        )
+
+    def _of(self, budget: Budget) -> _Allotted:
+        now, known = self._targets.world.clock.monotonic(), self._allotted.get(budget.name)
+        if known is None or not 0 <= now - known.at < _FRESH_S:
+            claims = self._claims(budget)
+            known = self._allotted[budget.name] = _Allotted(now, claims, allot(budget.gpus, claims))
+        return known
+
+    def _claims(self, budget: Budget) -> Mapping[_Key, Claim]:
+        claims: dict[_Key, Claim] = {}
+        for target in self._targets:
+            key = target.namespace, target.name
+            priority, record = budget.priority(*key), target.latest
+            if priority is None or record is None or self._targets.is_superseded(target):
+                continue
+            before = claims.get(key)
+            wanted = max(record.decision.claim, before.wanted if before else 0)
+            claims[key] = Claim(wanted, record.observation.limits.minimum, target.settings.gpus_per_replica, priority)
+        return claims
+
+
+def _text(budget: Budget, allotted: _Allotted, key: _Key) -> str:
+    others = sorted(
+        (other for other in allotted.claims if other != key and allotted.granted[other]),
+        key=lambda other: (-allotted.claims[other].priority, other),
+    )
+    named = [
+        f"{'/'.join(other)} has {allotted.granted[other] * allotted.claims[other].gpus} "
+        f"(priority {allotted.claims[other].priority})"
+        for other in others[:_NAMED]
+    ]
+    more = [f"{len(others) - _NAMED} others have some"] if len(others) > _NAMED else []
+    own = f"budget {budget.name} of {budget.gpus} GPUs at priority {allotted.claims[key].priority}"
+    return ", ".join([own, *named, *more])

@@ -1,0 +1,62 @@
+"""The operator's file of budgets, checked as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaler.cli import budgets
+from scaler.targets import Budget, SettingsError
+
+GOOD = """
+pool-a:
+  gpus: 16
+  priorities: {chat/llama: 10, chat/*: 5, "batch/*": -1}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "budgets.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_budget_is_read_with_its_priorities_in_order(tmp_path: Path) -> None:
+    (found,) = budgets.load(written(tmp_path, GOOD))
+    assert found == Budget("pool-a", 16, {"chat/llama": 10, "chat/*": 5, "batch/*": -1})
+    assert [found.priority("chat", "llama"), found.priority("chat", "qwen"), found.priority("batch", "x")] == [
+        10,
+        5,
+        -1,
+    ]
+    assert found.priority("code", "llama") is None
+
+
+def test_an_empty_file_has_no_budgets(tmp_path: Path) -> None:
+    assert budgets.load(written(tmp_path, "# none yet\n")) == ()
+
+
+WRONG = {
+    "- pool": "a mapping of budget names is expected, found a list",
+    "pool: 16": "pool: a mapping with gpus and priorities is expected, found '16'",
+    "pool: {gpus: many, priorities: {chat/*: 1}}": "pool: gpus: 'many' is wrong",
+    "pool: {gpus: -1, priorities: {chat/*: 1}}": "pool: gpus: '-1' is wrong",
+    "pool: {gpus: 1e9, priorities: {chat/*: 1}}": "pool: gpus: '1e9' is wrong",
+    "pool: {priorities: {chat/*: 1}}": "pool: gpus: ",
+    "pool: {gpus: 1}": "pool: priorities: ",
+    "pool: {gpus: 1, priorities: {}}": "pool: priorities: ",
+    "pool: {gpus: 1, priorities: {chat: 1}}": "pool: priorities: 'chat' is wrong (no NAMESPACE/NAME)",
+    "pool: {gpus: 1, priorities: {chat/*: high}}": "pool: priorities: chat/*: 'high' is wrong (no whole number)",
+    "pool: {gpus: 1, priorities: {chat/*: 1}, cpus: 2}": "pool: cpus: unknown key; known are gpus and priorities",
+    "pool: {gpus: 1, gpus: 2, priorities: {chat/*: 1}}": "line 1: gpus stands there twice",
+    "pool: {": "no YAML",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG.items())
+def test_what_is_wrong_is_named_with_the_file(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        budgets.load(written(tmp_path, text))
+    assert told in str(error.value)
+    assert "budgets.yaml" in str(error.value)
