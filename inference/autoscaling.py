@@ -127,19 +127,22 @@ class Policy:
     def observe(self, context: Context) -> Observation:
         """Put into the policy's words what Serve knows."""
         now = context.current_time or 0.0
-        target, running = context.target_num_replicas, context.current_num_replicas
+        target, load = context.target_num_replicas, _load(context)
         return Observation(
             time=now,
             utc=now,
-            load=_load(context),
-            replicas=Replicas(target, target, running, starting=max(0, target - running)),
+            load=load,
+            replicas=Replicas(target, target, load.known, starting=max(0, target - load.known)),
             limits=Limits(context.capacity_adjusted_min_replicas, context.capacity_adjusted_max_replicas, 0.0, 0.0),
             start_up=self._starts.start_up,
         )
 
 
 def _load(context: Context) -> Load:
-    """Take what replicas report of themselves; where none does, what Serve counts at handles and replicas."""
+    """Take what replicas report of themselves; where none does, what Serve counts at handles and replicas.
+
+    One that has not reported yet has just begun to run, and counts as one that starts.
+    """
     queued = max(0.0, context.total_queued_requests)
     running = max(0.0, context.total_num_requests - queued)
     count = context.current_num_replicas
@@ -155,8 +158,7 @@ def _load(context: Context) -> Load:
         return Load(
             known=count, waiting=queued, running=running, most_running=each, full_running=each if is_full else None
         )
-    unknown = {str(replica): "no report yet" for replica, values in latest.items() if not is_report(values)}
-    return combined(reports, unknown, queued)
+    return combined(reports, queued + running)
 
 
 def _warn_of_what_serve_adds(context: Context) -> None:

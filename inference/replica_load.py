@@ -31,20 +31,19 @@ def is_report(values: Mapping[str, float]) -> bool:
     return "waiting" in values and "running" in values
 
 
-def combined(reports: Sequence[Report], unknown: Mapping[str, str], queued: float) -> Load:
-    """Return the load of several replicas; `unknown` are those without a report, with the reason.
+def combined(reports: Sequence[Report], ongoing: float) -> Load:
+    """Return the load of several replicas.
 
-    `queued` are the requests that wait before them.
+    `ongoing` are the requests that Serve counts, in replicas and before them: those that no replica reports wait.
     A sum is unknown where a part of it is. A quantile over all requests cannot be had from those of the replicas: it is
     their mean, weighted with the requests that each one finished; `worst_p95` is exact.
     """
     sums = {name: _sum([each.get(name) for each in reports]) for name in SUMS}
-    if (waiting := sums["waiting"]) is not None:
-        sums["waiting"] = waiting + queued
+    if (waiting := sums["waiting"]) is not None and (in_engines := sums["running"]) is not None:
+        sums["waiting"] = max(waiting, ongoing - in_engines)
     running = [each["running"] for each in reports if "running" in each]
     return Load(
         known=len(reports),
-        unknown=unknown,
         most_running=max(running, default=None),
         latency=_latency(reports),
         **sums,

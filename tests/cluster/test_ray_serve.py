@@ -24,7 +24,7 @@ pytestmark = pytest.mark.toolchain
 
 NAME, DEPLOYMENT = "llm", "Engine"
 KEYS = {
-    "targetOngoingRequests": 4,
+    "targetOngoingRequests": 6,
     "lookAhead": 0,
     "upscaleDelay": "1s",
     "downscaleDelay": "2s",
@@ -78,25 +78,26 @@ async def test_a_deployment_grows_and_shrinks_by_the_policy_and_a_request_of_10_
     marks, first, second, tape = (tmp_path / name for name in ("marks", "first", "second", "tape"))
     marks.mkdir()
     policy = scaled_by("recorded:Recorded", tape=str(tape), **KEYS)
-    ray.serve.deploy(application(max_ongoing_requests=8, autoscaling_config=policy))
+    ray.serve.deploy(application(max_ongoing_requests=2, autoscaling_config=policy))
     await asyncio.to_thread(ray.wait_for, "a replica", lambda: only(ray, 1))
 
     async with httpx.AsyncClient(base_url=ray.serve.url, timeout=600.0, trust_env=False) as client:
-        many = send(client, 10, marks, first)
+        many = send(client, 13, marks, first)
         await asyncio.to_thread(ray.wait_for, "three replicas", lambda: only(ray, 3))
-        few = send(client, 3, marks, second)
-        began = time.monotonic()
-        await until(lambda: len(list(marks.iterdir())) == 13, "thirteen requests at work", timeout_s=120)
+        few = send(client, 5, marks, second)  # one replica would do, but they are on all three: each takes two
         first.touch()
-        await asyncio.to_thread(ray.wait_for, "replicas that stop", lambda: len(replicas(ray, "STOPPING")) == 2)
+        await until(lambda: len(list(marks.iterdir())) == 18, "all at work", timeout_s=120)
+        began = time.monotonic()
+        await asyncio.to_thread(ray.wait_for, "two that stop", lambda: len(replicas(ray, "STOPPING")) == 2)
         stopping = replicas(ray, "STOPPING")
         await until(lambda: time.monotonic() - began > 10, "10 s")
         second.touch()
         answers = await asyncio.gather(*many, *few)
-    assert [answer.status_code for answer in answers] == [200] * 13
-    assert stopping & {answer.json()["replica"] for answer in answers[10:]}
+    assert [answer.status_code for answer in answers] == [200] * 18
+    assert stopping < {answer.json()["replica"] for answer in answers[13:]}
     await asyncio.to_thread(ray.wait_for, "one replica", lambda: only(ray, 1))
-    assert {1, 3} <= set(same_decisions(tape))
+    counts = same_decisions(tape)
+    assert (counts[0], max(counts), counts[-1]) == (1, 3, 1)
 
 
 def send(client: httpx.AsyncClient, count: int, marks: Path, end: Path) -> list[asyncio.Task[httpx.Response]]:
@@ -146,6 +147,43 @@ def page(address: str) -> Sample:
     """What a node's metrics page says."""
     answer = httpx.get(f"http://{address}/metrics", trust_env=False, timeout=60.0)
     return ENGINES["ray"].read(answer.raise_for_status().content)
+
+
+@pytest.mark.timeout(1200)
+async def test_the_application_serves_what_openai_clients_ask_and_tells_the_policy_its_load(
+    ray: LocalRay, tmp_path: Path
+) -> None:
+    tape = tmp_path / "tape"
+    ray.serve.deploy(
+        {
+            "name": NAME,
+            "import_path": "inference.application:build",
+            "args": {"engine": "simulated", "gate": {"maxNumSeqs": 8, "ttftSlo": "1m"}, "options": {"start_up_s": 1}},
+            "deployments": [
+                {"name": DEPLOYMENT, "autoscaling_config": scaled_by("recorded:Recorded", tape=str(tape), **KEYS)}
+            ],
+        }
+    )
+    await asyncio.to_thread(ray.wait_for, "a replica", lambda: only(ray, 1))
+    async with httpx.AsyncClient(base_url=ray.serve.url, timeout=600.0, trust_env=False) as client:
+        assert (await client.get("/health")).status_code == 200
+        model = (await client.get("/v1/models")).json()["data"][0]["id"]
+        question = {"model": model, "messages": [{"role": "user", "content": "Say it."}], "max_tokens": 3}
+        answer = await client.post("/v1/chat/completions", json=question)
+        assert answer.json()["usage"]["completion_tokens"] == 3
+        requests = [client.post("/v1/chat/completions", json={**question, "max_tokens": 600}) for _ in range(9)]
+        answers = await asyncio.gather(*requests)
+    assert [answer.status_code for answer in answers] == [200] * 9
+    seen = [json.loads(line) for line in tape.read_text().splitlines()]
+    assert any((moment["waiting"], moment["running"]) == (1, 8) for moment in seen)  # one waits at the gate
+    assert max(moment["desired"] for moment in seen) == 2  # of 9 requests, 6 a replica
+
+
+def test_wrong_arguments_of_the_application_are_told(ray: LocalRay) -> None:
+    wrong = {"engine": "simulated", "gate": {"ttftSLO": "3s"}}
+    ray.serve.deploy({"name": NAME, "import_path": "inference.application:build", "args": wrong})
+    ray.wait_for("the failure", lambda: ray.serve.application(NAME).get("status") == "DEPLOY_FAILED")
+    assert "ttftSLO: unknown key; did you mean ttftSlo?" in ray.serve.application(NAME)["message"]
 
 
 def test_wrong_keys_stop_neither_serve_nor_the_deployment(ray: LocalRay) -> None:

@@ -20,12 +20,12 @@ class Recorded(Policy):
         before = self.decision
         answer = super().__call__(context)
         if self.decision is not before:
-            queued = context.total_queued_requests
+            seen = self.observe(context)
             line = {
                 "time": context.current_time,
-                "waiting": queued,
-                "running": context.total_num_requests - queued,
-                "ready": context.current_num_replicas,
+                "waiting": seen.load.waiting,
+                "running": seen.load.running,
+                "ready": seen.replicas.ready,
                 "requested": context.target_num_replicas,
                 "minimum": context.capacity_adjusted_min_replicas,
                 "maximum": context.capacity_adjusted_max_replicas,

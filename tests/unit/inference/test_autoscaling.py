@@ -74,7 +74,7 @@ def test_inside_serve_it_decides_what_it_decides_outside(name: str, seed: int) -
         running = min(target, running + source.randrange(2)) if target > running else target
 
 
-def test_what_replicas_report_counts_where_they_do_and_one_without_a_report_is_unknown() -> None:
+def test_what_replicas_report_counts_where_they_do_and_one_without_a_report_starts() -> None:
     latency = Latency(0.1, 0.2, 0.3, 0.4, 0.3)
     slow = Latency(0.5, 0.6, 0.7, 0.8, 0.7)
     busy = Load(
@@ -88,12 +88,13 @@ def test_what_replicas_report_counts_where_they_do_and_one_without_a_report_is_u
     moment = Moment(
         current_num_replicas=3,
         target_num_replicas=3,
-        total_num_requests=100.0,
-        total_queued_requests=5.0,
+        total_num_requests=18.0,
+        total_queued_requests=9.0,  # of which 4 have meanwhile reached their replica
         reports={"a": report(busy), "b": report(calm)},
     )
-    load = Policy().observe(moment).load
-    assert (load.known, load.unknown) == (2, {"silent-0": "no report yet"})
+    seen = Policy().observe(moment)
+    load, replicas = seen.load, seen.replicas
+    assert (load.known, replicas.ready, replicas.starting) == (2, 2, 1)
     assert (load.waiting, load.running, load.most_running) == (8.0, 10.0, 8.0)
     assert (load.arrival_rate, load.completion_rate) == (3.0, 4.0)
     assert load.kv_cache_usage == pytest.approx(0.7)
