@@ -18,7 +18,7 @@ def load(path: Path) -> tuple[Budget, ...]:
 
     pool-a:
       gpus: 16
-      priorities:        # the first pattern that fits NAMESPACE/NAME counts
+      priorities:        # the longest pattern that fits NAMESPACE/NAME counts
         chat/llama: 10
         chat/*: 5
         batch/*: 0

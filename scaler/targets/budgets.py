@@ -26,12 +26,14 @@ class Budget:
     name: str
     gpus: int
     priorities: Mapping[str, int]
-    """By pattern of `NAMESPACE/NAME`, as a shell has them; of those that fit the first counts."""
+    """By pattern of `NAMESPACE/NAME`, as a shell has them; of those that fit the longest counts. (Not the first: tools
+    that write YAML sort keys.)"""
 
     def priority(self, namespace: str, name: str) -> int | None:
         """Return the priority of a ScaledObject, None where the budget is not for it."""
         of = f"{namespace}/{name}"
-        return next((value for pattern, value in self.priorities.items() if fnmatchcase(of, pattern)), None)
+        fitting = [pattern for pattern in self.priorities if fnmatchcase(of, pattern)]
+        return self.priorities[max(fitting, key=lambda pattern: (len(pattern), pattern))] if fitting else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from scaler.targets import Budget, SettingsError
 GOOD = """
 pool-a:
   gpus: 16
-  priorities: {chat/llama: 10, chat/*: 5, "batch/*": -1}
+  priorities: {"batch/*": -1, "chat/*": 5, chat/llama: 10, "chat/ll*": 7}
 """
 
 
@@ -22,14 +22,11 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def test_a_budget_is_read_with_its_priorities_in_order(tmp_path: Path) -> None:
+def test_the_longest_pattern_that_fits_counts_in_whatever_order_they_stand(tmp_path: Path) -> None:
     (found,) = budgets.load(written(tmp_path, GOOD))
-    assert found == Budget("pool-a", 16, {"chat/llama": 10, "chat/*": 5, "batch/*": -1})
-    assert [found.priority("chat", "llama"), found.priority("chat", "qwen"), found.priority("batch", "x")] == [
-        10,
-        5,
-        -1,
-    ]
+    assert found == Budget("pool-a", 16, {"batch/*": -1, "chat/*": 5, "chat/llama": 10, "chat/ll*": 7})
+    of = {("chat", "llama"): 10, ("chat", "qwen"): 5, ("chat", "llm"): 7, ("batch", "x"): -1}
+    assert {key: found.priority(*key) for key in of} == of
     assert found.priority("code", "llama") is None
 
 
