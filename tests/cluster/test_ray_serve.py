@@ -34,10 +34,18 @@ KEYS = {
 
 
 @pytest.fixture(scope="module")
-def ray() -> Iterator[LocalRay]:
+def nodes() -> Iterator[LocalRay]:
     """A head and a worker, with room for three replicas together."""
-    with LocalRay(1, 2) as nodes:
-        yield nodes
+    with LocalRay(1, 2) as running:
+        yield running
+
+
+@pytest.fixture
+def ray(nodes: LocalRay) -> LocalRay:
+    """The nodes, without an application."""
+    nodes.serve.deploy()
+    nodes.wait_for("no application", lambda: not nodes.serve.application(NAME))
+    return nodes
 
 
 def application(**deployment: Any) -> dict[str, Any]:
