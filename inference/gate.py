@@ -73,11 +73,6 @@ class Gate:
         """Return this replica's load; `gauges` is what the engine says of the moment."""
         return self._meter.load(time.monotonic(), self._admission.waiting, gauges, self._admission.running)
 
-    @property
-    def limit(self) -> int:
-        """How many requests may be in the engine now."""
-        return self._admission.limit.value
-
     # Life
 
     async def warm(self, like: Scope | None = None) -> None:

@@ -44,6 +44,7 @@ def combined(reports: Sequence[Report], ongoing: float) -> Load:
     running = [each["running"] for each in reports if "running" in each]
     return Load(
         known=len(reports),
+        unknown={},
         most_running=max(running, default=None),
         latency=_latency(reports),
         **sums,
