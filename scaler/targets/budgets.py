@@ -13,7 +13,7 @@ from scaler.targets.targets import Targets
 _FRESH_S = 0.5
 """For so long what was allotted stands: targets tick each for itself, and every one of them asks."""
 _NAMED = 3
-"""Others that a text names."""
+"""Others that a text names, those of the highest priority."""
 
 _Key = tuple[str, str]
 """Namespace and name of a ScaledObject: its triggers have one count together."""
@@ -36,11 +36,29 @@ class Budget:
         return self.priorities[max(fitting, key=lambda pattern: (len(pattern), pattern))] if fitting else None
 
 
-@dataclass(frozen=True, slots=True)
 class _Allotted:
-    at: float
-    claims: Mapping[_Key, Claim]
-    granted: Mapping[_Key, int]
+    """What a budget came to, at a moment of the world's clock."""
+
+    def __init__(self, at: float, budget: Budget, claims: Mapping[_Key, Claim]) -> None:
+        self.at = at
+        self.granted = allot(budget.gpus, claims)
+        self._budget = budget
+        self._claims = claims
+        self._holders = sorted(
+            (key for key in claims if self.granted[key]), key=lambda key: (-claims[key].priority, key)
+        )
+
+    def text(self, key: _Key) -> str:
+        """Say at which priority a target has its part, and who has others."""
+        others = [other for other in self._holders[: _NAMED + 1] if other != key][:_NAMED]
+        budget, priority = self._budget, self._claims[key].priority
+        return ", ".join(
+            [f"budget {budget.name} of {budget.gpus} GPUs at priority {priority}", *map(self._holding, others)]
+        )
+
+    def _holding(self, key: _Key) -> str:
+        claim = self._claims[key]
+        return f"{'/'.join(key)} has {self.granted[key] * claim.gpus} (priority {claim.priority})"
 
 
 class Budgets:
@@ -54,18 +72,15 @@ class Budgets:
     def allowance(self, target: Target) -> Allowance | None:
         """Return the tightest allowance of the target's budgets; None where no budget is for it."""
         key = target.namespace, target.name
-        found = ((budget, self._of(budget)) for budget in self._budgets if budget.priority(*key) is not None)
+        found = (self._of(budget) for budget in self._budgets if budget.priority(*key) is not None)
         return tightest(
-            Allowance(allotted.granted[key], _text(budget, allotted, key))
-            for budget, allotted in found
-            if key in allotted.granted
+            Allowance(allotted.granted[key], allotted.text(key)) for allotted in found if key in allotted.granted
         )
 
     def _of(self, budget: Budget) -> _Allotted:
         now, known = self._targets.world.clock.monotonic(), self._allotted.get(budget.name)
         if known is None or not 0 <= now - known.at < _FRESH_S:
-            claims = self._claims(budget)
-            known = self._allotted[budget.name] = _Allotted(now, claims, allot(budget.gpus, claims))
+            known = self._allotted[budget.name] = _Allotted(now, budget, self._claims(budget))
         return known
 
     def _claims(self, budget: Budget) -> Mapping[_Key, Claim]:
@@ -79,18 +94,3 @@ class Budgets:
             wanted = max(record.decision.claim, before.wanted if before else 0)
             claims[key] = Claim(wanted, record.observation.limits.minimum, target.settings.gpus_per_replica, priority)
         return claims
-
-
-def _text(budget: Budget, allotted: _Allotted, key: _Key) -> str:
-    others = sorted(
-        (other for other in allotted.claims if other != key and allotted.granted[other]),
-        key=lambda other: (-allotted.claims[other].priority, other),
-    )
-    named = [
-        f"{'/'.join(other)} has {allotted.granted[other] * allotted.claims[other].gpus} "
-        f"(priority {allotted.claims[other].priority})"
-        for other in others[:_NAMED]
-    ]
-    more = [f"{len(others) - _NAMED} others have some"] if len(others) > _NAMED else []
-    own = f"budget {budget.name} of {budget.gpus} GPUs at priority {allotted.claims[key].priority}"
-    return ", ".join([own, *named, *more])
