@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -30,4 +31,4 @@ def _with(sample: Sample, field: str) -> Sample:
     """Let a page say what the engines on it say, and nothing for what is elsewhere."""
     known = [value for each in sample.engines.values() if (value := getattr(each, field)) is not None]
     unknown = {name: why for name, why in sample.unknown.items() if name != field}
-    return replace(sample, unknown=unknown, **{field: sum(known)})
+    return replace(sample, unknown=unknown, **{field: math.fsum(known)})

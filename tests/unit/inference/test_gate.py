@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from inference import drain
 from inference.asgi import Application, Message, Receive, Scope, Send, call
 from inference.gate import Gate
 from inference.meter import Gauges
@@ -240,3 +242,13 @@ def test_the_docs_have_every_key_with_its_default() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| `?([\w.]+)`? \|", text, re.MULTILINE))
     assert GateSettings.model_validate(told) == GateSettings()
     assert told.keys() == GateSettings.keys().keys()
+
+
+def test_the_hook_of_a_pod_without_a_gate_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setattr("sys.argv", ["drain", "--port", str(free.getsockname()[1])])
+        assert drain.main() == 2
+    assert "does the engine run with --middleware inference.gate.Gate?" in capsys.readouterr().err
