@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
 from vllm.entrypoints.openai.api_server import build_app, init_app_state
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 from vllm.v1.engine.async_llm import AsyncLLM
@@ -22,11 +23,6 @@ from vllm.v1.metrics.ray_wrappers import RayPrometheusStatLogger
 
 from inference.asgi import Application
 from inference.meter import Gauges
-
-try:
-    from vllm.entrypoints.launchers.cli_args import make_arg_parser
-except ImportError:  # before 0.32
-    from vllm.entrypoints.openai.cli_args import make_arg_parser
 
 
 class VllmEngine:
