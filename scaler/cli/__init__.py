@@ -12,6 +12,8 @@ import typer
 
 from scaler.cli.help import Command, Group
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: errors are told in words of our own
+
 COMMANDS = {
     "serve": "Serve KEDA: watch ScaledObjects, read their pods, answer with replica counts.",
     "demo": "Play the whole loop on a simulated fleet; no cluster needed.",

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: errors are told in words of our own
-
 import grpc
+import typer
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import signal
 import socket
@@ -12,8 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: what is news is told in words of our own
 
 import structlog
 import typer
