@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,9 +13,12 @@ import grpc
 from scaler.serving import views
 from scaler.serving.protocol import insight_pb2 as pb
 from scaler.serving.protocol.insight_pb2_grpc import InsightServicer
-from scaler.targets import Stale, Target, Targets
+from scaler.targets import Record, Stale, Target, Targets
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+LOOK_AGAIN_S = 2.0
+"""A watch looks this often whether another target has taken the place of one that says nothing."""
 
 
 class Insight(InsightServicer):
@@ -33,12 +37,16 @@ class Insight(InsightServicer):
         return pb.Explanation(**views.explanation(target, record))
 
     async def Watch(self, request: pb.TargetRef, context: Context) -> AsyncIterator[pb.Explanation]:
-        """The latest decision at once, then every later one."""
-        target = await self._get(request, context)
-        if (record := target.latest) is not None:
-            yield pb.Explanation(**views.explanation(target, record))
+        """The latest decision at once, then every later one, of the trigger that stands then; ends with the target."""
+        told: Record | None = None
         while True:
-            record = await target.next_record(record)
+            target = await self._get(request, context)
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    record = await target.next_record(told)
+            except TimeoutError:
+                continue
+            told = record
             yield pb.Explanation(**views.explanation(target, record))
 
     async def ListTargets(self, request: pb.ListTargetsRequest, context: Context) -> pb.ListTargetsResponse:

@@ -100,8 +100,11 @@ class Targets:
         """Return a target by name. Raises LookupError that says which there are.
 
         Of several that no watch shows, as in a dry run that tries one value after the other, it is the last asked for.
+        One that the watch no longer shows answers to the name of its trigger alone.
         """
         of_name = [t for t in self if (t.namespace, t.name) == (namespace, name)]
+        if not trigger:
+            of_name = [t for t in of_name if not self.is_superseded(t)] or of_name
         if of_name and not trigger and (namespace, name) not in self._watched:
             return max(of_name, key=lambda target: target.asking.last)
         found = [t for t in of_name if trigger in ("", t.trigger)]

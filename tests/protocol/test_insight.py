@@ -96,6 +96,18 @@ async def test_watch_tells_the_latest_decision_and_then_every_later_one(
     assert told.last_change_time > 0
 
 
+async def test_a_watch_goes_on_with_the_trigger_that_takes_the_place_of_another(
+    channel: grpc.aio.Channel, keda: Keda, insight: InsightStub
+) -> None:
+    before = (await keda.metric()).metricName.rpartition("-")[2]
+    stream = insight.Watch(REF)
+    assert (await asyncio.wait_for(stream.read(), PATIENCE_S)).trigger == before
+    after = (await Keda(channel, {**POLICY, "targetOngoingRequests": "5"}).metric()).metricName.rpartition("-")[2]
+    async with asyncio.timeout(PATIENCE_S):
+        while (await stream.read()).trigger != after:
+            pass
+
+
 async def test_each_trigger_is_told_by_its_name_and_without_one_the_last_asked_for(
     channel: grpc.aio.Channel, keda: Keda, insight: InsightStub
 ) -> None:

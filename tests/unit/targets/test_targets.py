@@ -194,6 +194,16 @@ async def test_a_superseded_trigger_goes_on_for_as_long_as_a_stream_uses_it_and_
     running.cancel()
 
 
+def test_a_superseded_trigger_is_told_by_its_name_and_the_one_in_its_place_without() -> None:
+    targets = Scene().targets()
+    targets.show([scaled_object(SIMPLE)])
+    old = targets.get("ns", "llama")
+    with old.asking.stream():
+        targets.show([scaled_object({**SIMPLE, "targetOngoingRequests": "5"})])
+        assert targets.get("ns", "llama").settings.target_ongoing_requests == 5
+        assert targets.get("ns", "llama", old.trigger) is old
+
+
 def test_a_superseded_trigger_that_no_stream_uses_ends_at_once() -> None:
     targets = Scene().targets()
     targets.show([scaled_object(SIMPLE)])
