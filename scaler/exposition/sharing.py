@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from scaler.exposition.dialects import ENGINES
 from scaler.exposition.sample import Sample
@@ -31,4 +32,5 @@ def _with(sample: Sample, field: str) -> Sample:
     """Let a page say what the engines on it say, and nothing for what is elsewhere."""
     known = [value for each in sample.engines.values() if (value := getattr(each, field)) is not None]
     unknown = {name: why for name, why in sample.unknown.items() if name != field}
-    return replace(sample, unknown=unknown, **{field: math.fsum(known)})
+    values: dict[str, Any] = {field: math.fsum(known)}
+    return replace(sample, unknown=unknown, **values)
