@@ -11,6 +11,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 Forecaster = Callable[[Sequence[float], float, float], float]
 
@@ -23,6 +24,9 @@ _REMEMBERED = 240
 """Forecasts that are held against what came: those of the last twelve horizons."""
 _ENOUGH = 12
 """With fewer, arrivals get the margin that chance alone would need, one standard deviation (Poisson), others none."""
+
+_MEDIAN_DIFFERENCE = 0.954
+"""The median distance of two draws from a normal distribution with a standard deviation of 1."""
 
 
 def _numbers(values: Sequence[float] = ()) -> array[float]:
@@ -104,6 +108,16 @@ def follow(
         chance = math.sqrt(guess / window_s) if arrivals else 0.0
         forecast = Forecast(guess + chance, guess, _NAMES[_FIRST])
     return Record(arrivals, step, time, load, 1, past, pending, came, errors, forecast)
+
+
+def scatter(record: Record, apart_s: float) -> float:
+    """Return by how much values of the past that are so far apart differ from one another for no reason.
+
+    It is a standard deviation, told by the median of their differences, which a jump or a slope hardly moves.
+    """
+    lag = max(1, math.ceil(apart_s / record.step_s)) if record.step_s else 1
+    differences = [abs(late - early) for early, late in zip(record.past, record.past[lag:], strict=False)]
+    return median(differences) / _MEDIAN_DIFFERENCE if len(differences) >= _ENOUGH else 0.0
 
 
 def _with(numbers: array[float], newest: float) -> array[float]:

@@ -32,7 +32,7 @@ HPA_S = 10.0
 _SURE = 0.1
 """A forecast of less must leave so much room in the smaller count, or chance alone would move it to and fro."""
 _CHANCE = 3.0
-"""Standard deviations of a count of arrivals (Poisson) by which a jump stands out of chance."""
+"""Standard deviations by which a jump of arrivals stands out of chance: those of a count (Poisson), or those seen."""
 _WINDOW_S = (10.0, 60.0)
 """An excess of load hurts when it lasts about as long as a request does, within these bounds."""
 
@@ -273,7 +273,8 @@ def foresee(
         return record, None
     found = record.forecast
     if by_arrivals:  # a jump that stands out of chance need not wait until forecasters have averaged it in
-        sure = load - _CHANCE * math.sqrt(load / settings.look_back_period_s)
+        look_back = settings.look_back_period_s
+        sure = load - _CHANCE * max(math.sqrt(load / look_back), forecast.scatter(record, look_back))
         found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda either: either.value)
     return record, forecast.Forecast(found.value * each, found.expected * each, found.by)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaler.policy.forecast import Forecast, Record, follow, least_margin
+from scaler.policy.forecast import Forecast, Record, follow, least_margin, scatter
 
 HORIZON_S = 60.0
 
@@ -187,3 +187,16 @@ def test_a_margin_counts_how_much_comes_on_top_and_not_how_often(
     errors: list[float], allowed: float, margin: float
 ) -> None:
     assert least_margin(errors, allowed) == pytest.approx(margin)
+
+
+@pytest.mark.parametrize("trend", [lambda _: 0.0, ramp, jumping], ids=["steady", "ramp", "jumps"])
+def test_scatter_is_the_noise_whatever_the_trend(trend: Callable[[float], float]) -> None:
+    """Steps of three seconds hold three draws each."""
+    chance = random.Random(3)
+    record = followed(lambda second: 100 + trend(second) + chance.gauss(0, 3), 1000)
+    assert scatter(record, 10.0) == pytest.approx(3 / math.sqrt(3), rel=0.35)
+
+
+def test_before_enough_was_seen_there_is_no_scatter() -> None:
+    assert scatter(Record(), 10.0) == 0.0
+    assert scatter(followed(noisy(1), 20), 10.0) == 0.0
