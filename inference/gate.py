@@ -38,14 +38,21 @@ _TRY_AGAIN_S = 1.0
 class Gate:
     """Admits requests to the application `app`, one for each process."""
 
-    def __init__(self, app: Application, settings: GateSettings | None = None, *, may_drain: bool = True) -> None:
+    def __init__(
+        self,
+        app: Application,
+        settings: GateSettings | None = None,
+        *,
+        may_drain: bool = True,
+        is_warm: bool = False,
+    ) -> None:
         """Without settings they are those of the environment. Raises SettingsError."""
         self._app = app
         self._settings = settings or GateSettings.from_environment()
         self._may_drain = may_drain
         self._admission: Admission[asyncio.Future[None]] = Admission(self._settings)
         self._meter = Meter()
-        self._is_warm = False
+        self._is_warm = is_warm
         self._warming: asyncio.Task[None] | None = None
         self._draining = False
         self._refusing = False

@@ -7,6 +7,7 @@ import time
 
 from inference.asgi import Receive, Scope, Send
 from inference.engine import Engine
+from inference.first_token import first_token
 from inference.gate import Gate
 from inference.settings import GateSettings
 from scaler.policy import Load
@@ -41,12 +42,12 @@ class Server:
         await receive()
         began = time.monotonic()
         try:
-            gate = Gate(await self._engine.start(), self._settings, may_drain=False)
-            await gate.warm()
+            app = await self._engine.start()
+            await first_token(app)
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
             return
-        self._gate = gate
+        self._gate = Gate(app, self._settings, may_drain=False, is_warm=True)
         log.info("first token %.1fs after the engine was begun", time.monotonic() - began)
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from inference import drain
-from inference.asgi import Application, Message, Receive, Scope, Send, call
+from inference.asgi import Application, Message, Receive, Scope, Send, answer, call
 from inference.gate import Gate
 from inference.meter import Gauges
 from inference.server import Server
@@ -167,6 +167,19 @@ async def test_a_server_has_started_when_its_engine_has_made_a_token() -> None:
         assert (await call(server, "POST", "/drain"))[0] == 404  # Serve does that by itself
         await server.check()
     assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_server_whose_engine_makes_no_token_says_why() -> None:
+    class Mute(SimulatedEngine):
+        async def start(self) -> Application:
+            async def app(scope: Scope, receive: Receive, send: Send) -> None:
+                await answer(send, 500, {"error": "out of memory"})
+
+            return app
+
+    async with Life(Server(Mute(), settings())) as told:
+        (said,) = told
+    assert said.startswith("lifespan.startup.failed: NoToken: GET /v1/models says 500")
 
 
 async def test_a_server_whose_engine_does_not_come_up_says_why() -> None:
