@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +27,9 @@ TIMEOUT_S = 10.0
 WRONG_USE, NO_ENGINE = 2, 3
 _GAUGES = ("waiting", "waiting_deferred", "running", "kv_cache_usage")
 _FIELDS = (*_GAUGES, *COUNTERS, *HISTOGRAMS)
+_HOST_AND_PORT = re.compile(r"[\w.-]{1,253}:\d{1,5}(/|$)")
+_NO_TLS = re.compile("wrong version number|record layer failure|http request", re.IGNORECASE)
+"""What OpenSSL, by its age, says of an answer in plain HTTP."""
 _HEADERS = {"Accept": "text/plain; version=0.0.4", "Accept-Encoding": "identity"}
 
 
@@ -52,7 +56,7 @@ def read(
     text, trouble = _get(page)
     try:
         if trouble:
-            raise PageError(f"{trouble}: {_why_no_page(text)}")
+            raise PageError(f"{trouble}: {_why_no_page(text)}{_is_it_elsewhere(page)}")
         sample = read_page(text, engine)
     except PageError as error:
         raise _fail(f"{one_line(page)}: {error}", NO_ENGINE) from None
@@ -75,9 +79,11 @@ def _get(page: str) -> tuple[bytes, str]:
         raise _fail(f"{shown}: {error}: that is no metrics page", WRONG_USE) from None
     except httpx.HTTPError as error:
         why = system_reason(error) or one_line(str(error)) or type(error).__name__
+        why = "it speaks no TLS; right is http://…" if _NO_TLS.search(why) else why
         raise _fail(f"{shown} cannot be reached: {why}", WRONG_USE) from None
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        raise _fail(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}", WRONG_USE) from None
+        right = f"; for a server right is http://{shown}" if _HOST_AND_PORT.match(page) else ""
+        raise _fail(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}{right}", WRONG_USE) from None
 
 
 def _address(text: str) -> str:
@@ -109,6 +115,10 @@ def _why_no_page(text: bytes) -> str:
         return f"the answer reads like a page of {read_page(text).engine}, but its status says otherwise"
     except PageError as error:
         return str(error)
+
+
+def _is_it_elsewhere(page: str) -> str:
+    return f"; is it {one_line(page).rstrip('/')}/metrics?" if "://" in page and URL(page).path == "/" else ""
 
 
 def _sample_as_json(sample: Sample) -> dict[str, Any]:

@@ -148,6 +148,22 @@ def test_an_answer_that_is_no_success_is_no_engines_page(status: int, body: byte
     assert words in result.stderr
 
 
+def test_an_answer_of_another_path_asks_for_the_usual_one() -> None:
+    with served(b'{"detail": "Not Found"}', 404) as url:
+        base = url.removesuffix("/metrics")
+        assert run(base).stderr.endswith(f'"Not Found"; is it {base}/metrics?\n')
+        assert run(f"{base}/").stderr.endswith(f"; is it {base}/metrics?\n")
+        assert "is it" not in run(url).stderr
+
+
+def test_an_address_that_speaks_no_tls_is_told_so() -> None:
+    with served(b"", 200) as url:
+        secure = url.replace("http:", "https:")
+        result = run(secure)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"{secure} cannot be reached: it speaks no TLS; right is http://…\n"
+
+
 def unreachable() -> str:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -158,6 +174,8 @@ def unreachable() -> str:
     ("words", "said"),
     [
         (["no-such-file"], "no-such-file cannot be read: No such file or directory"),
+        (["10.0.0.7:8000"], "No such file or directory; for a server right is http://10.0.0.7:8000"),
+        (["llama.prod:8000/metrics"], "; for a server right is http://llama.prod:8000/metrics"),
         ([str(METRICS)], "cannot be read: Is a directory"),
         ([unreachable()], "cannot be reached"),
         (["http://"], "'http://' is no address; right is http://10.0.0.7:8000/metrics"),
