@@ -137,10 +137,8 @@ def serve_with(cluster: Cluster, namespace: str, service: str, *, active: str, p
 
 def _template(container: str, image: str, drain: str, **ports: int) -> Manifest:
     named = [{"name": name, "containerPort": port} for name, port in ports.items()]
-    return {
-        "metadata": {"annotations": {STARTUP: "0s", DRAIN: drain}},
-        "spec": {"containers": [{"name": container, "image": image, "ports": named}]},
-    }
+    made = {"name": container, "image": image, "ports": named, "resources": {"requests": {"cpu": "1"}}}
+    return {"metadata": {"annotations": {STARTUP: "0s", DRAIN: drain}}, "spec": {"containers": [made]}}
 
 
 def _answers(url: str) -> bool:

@@ -154,26 +154,35 @@ def test_with_direct_delivery_to_every_kind_and_marks_on_pods(keda_cluster: Keda
         check(keda_cluster, release)
 
 
-@pytest.mark.parametrize("by", ["buffer", "placeholders"])
-def test_with_room_on_nodes_for_every_kind(keda_cluster: KedaCluster, release: Release, by: str) -> None:
-    buffers = toolchain.module_dir("karpenter") / "pkg" / "apis" / "crds" / "autoscaling.x-k8s.io_capacitybuffers.yaml"
-    keda_cluster.apply_crds(buffers)
+KEPT = {"targetOngoingRequests": "1", "warmReplicas": "1"}
+
+
+@pytest.fixture
+def capacity_buffers(keda_cluster: KedaCluster) -> None:
+    """CapacityBuffers, on which nobody acts."""
+    definitions = toolchain.module_dir("karpenter") / "pkg" / "apis" / "crds"
+    keda_cluster.apply_crds(definitions / "autoscaling.x-k8s.io_capacitybuffers.yaml")
+
+
+def kept(cluster: KedaCluster, namespace: str, kind: str) -> list[str]:
+    """What keeps room on nodes."""
+    return cluster.kubectl("get", kind, "-n", namespace, "-l", "vllm-scaler.dev/warm", "-o", "name").split()
+
+
+@pytest.mark.parametrize(("by", "kind"), [("buffer", "capacitybuffers"), ("placeholders", "deployments")])
+def test_with_room_on_nodes_for_every_kind(
+    keda_cluster: KedaCluster, release: Release, capacity_buffers: None, by: str, kind: str
+) -> None:
     release.install(yaml.safe_dump({"warm": {"enabled": True, "by": by}, **CUSTOM_KIND}))
     scaler = running(keda_cluster, release)
 
     def keep(metadata: Mapping[str, str]) -> None:
         put_to_work(keda_cluster, release.namespace, scaler, *TARGETS, metadata=metadata)
 
-    kind = "capacitybuffers" if by == "buffer" else "deployments"
-
-    def made() -> list[str]:
-        found = keda_cluster.kubectl("get", kind, "-n", release.namespace, "-l", "vllm-scaler.dev/warm", "-o", "name")
-        return found.split()
-
-    keep({"targetOngoingRequests": "1", "warmReplicas": "1"})
-    keda_cluster.wait_for("room for each", lambda: len(made()) == len(TARGETS))
+    keep(KEPT)
+    keda_cluster.wait_for("room for each", lambda: len(kept(keda_cluster, release.namespace, kind)) == len(TARGETS))
     keep({"targetOngoingRequests": "1"})
-    keda_cluster.wait_for("no room", lambda: not made())
+    keda_cluster.wait_for("no room", lambda: not kept(keda_cluster, release.namespace, kind))
     check(keda_cluster, release)
 
 
@@ -185,20 +194,28 @@ def ray_kinds(keda_cluster: KedaCluster) -> Iterator[None]:
     keda_cluster.kubectl("delete", "crd", "rayworkergroups.vllm-scaler.dev")
 
 
-def test_with_ray_worker_groups(keda_cluster: KedaCluster, ray_kinds: None, release: Release) -> None:
-    release.install("ray: {enabled: true}")
+def test_with_ray_worker_groups_and_room_on_nodes(
+    keda_cluster: KedaCluster, ray_kinds: None, capacity_buffers: None, release: Release
+) -> None:
+    release.install("{ray: {enabled: true}, warm: {enabled: true, by: buffer}}")
     scaler = running(keda_cluster, release)
+
+    def rays(metadata: Mapping[str, str]) -> list[Manifest]:
+        return [scaled_object(name, scaler.grpc, metadata, target=RAY_WORKER_GROUP) for name in ("llama", "mistral")]
+
     keda_cluster.apply(
         ray_cluster("llama", replicas=1),
         worker_group("llama"),  # begins with the cluster's count
         ray_service("mistral", replicas=1),
         ray_cluster("mistral-old", replicas=1),
         worker_group("mistral", kind="RayService", replicas=2),
-        scaled_object("llama", scaler.grpc, target=RAY_WORKER_GROUP),
+        *rays(KEPT),
         namespace=release.namespace,
     )
     serve_with(keda_cluster, release.namespace, "mistral", active="mistral-old")
-    put_to_work(keda_cluster, release.namespace, scaler, "chat", "code")
+    put_to_work(keda_cluster, release.namespace, scaler, "chat", "code", metadata=KEPT)
+    keda_cluster.wait_for("room for each", lambda: len(kept(keda_cluster, release.namespace, "capacitybuffers")) == 4)
+    keda_cluster.apply(*rays({}), namespace=release.namespace)
     check(keda_cluster, release)
 
 
