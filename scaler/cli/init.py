@@ -165,8 +165,11 @@ def init(
 def _reference(workload: str | None) -> tuple[Kind | None, str]:
     if workload is None:
         return None, ""
-    word, _, name = workload.partition("/")
-    kind = kind_of(word)
+    word, slash, name = workload.partition("/")
+    try:
+        kind = kind_of(word)
+    except Refused as error:
+        raise error if slash else Refused(f"{error}; right is KIND/NAME, for instance deployment/llama") from None
     if not _NAME.fullmatch(name):
         raise Refused(f"{quoted(workload)} is no KIND/NAME; right is, for instance, {kind.words[0]}/llama")
     return kind, name

@@ -25,7 +25,7 @@ DEFAULT_ADDRESS = "vllm-scaler.keda.svc:9090"
 _LONGEST_NAME = 63 - len("keda-hpa-")
 """KEDA names the HPA after the ScaledObject."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*")
-_KUBECTLS_OWN = "kubectl.kubernetes.io/"
+_NOT_THE_USERS = ("kubectl.kubernetes.io/", "scaledobject.keda.sh/name")
 _HPA_CONFIG = ("spec", "advanced", "horizontalPodAutoscalerConfig")
 
 _TEMPLATE = Template("""\
@@ -34,10 +34,10 @@ kind: ScaledObject
 ${metadata}spec:
 ${target}${minimum_why}  minReplicaCount: $minimum
 ${maximum_why}  maxReplicaCount: $maximum
-  # Only on the way to 0, so not in use with a minimum above it. No shorter than a start-up: else the next request waits
-  # for what was just taken away, and a new ScaledObject takes a pod that still loads its model. A start-up here:
-${start_up}  cooldownPeriod: $cooldown
-  initialCooldownPeriod: $cooldown
+  # For the day when the minimum is 0: KEDA warns of them with any other. No shorter than a start-up: else the next
+  # request waits for what was just taken away, and a new ScaledObject takes a pod that still loads its model. A
+${start_up}  # cooldownPeriod: $cooldown
+  # initialCooldownPeriod: $cooldown
   # While the scaler does not answer, what is there stays, and no less than this: an outage says nothing of the load. A
   # fallback of 0 would take everything.
   fallback:
@@ -176,7 +176,7 @@ def _scaled_object(
         minimum=lowest.count,
         maximum_why=_comment([highest.why], 2),
         maximum=highest.count,
-        start_up=_comment([f"{start_up.seconds:.0f} s, {start_up.source}."], 2),
+        start_up=_comment([f"start-up here: {start_up.seconds:.0f} s, {start_up.source}."], 2),
         cooldown=max(DEFAULT_COOLDOWN_S, math.ceil(start_up.seconds / 60) * 60),
         fallback=min(max(lowest.count, floor), highest.count),
         restore=_restore(former),
@@ -224,8 +224,8 @@ def _budget(target: Target) -> str:
 
 
 def _labels(former: Manifest | None, part: str) -> dict[str, str]:
-    """Return labels or annotations of the former ScaledObject, without kubectl's own."""
-    return {key: text for key, text in texts(former, "metadata", part).items() if not key.startswith(_KUBECTLS_OWN)}
+    """Return labels or annotations of the former ScaledObject, without those that kubectl and KEDA put there."""
+    return {key: text for key, text in texts(former, "metadata", part).items() if not key.startswith(_NOT_THE_USERS)}
 
 
 def _text(former: Manifest | None, *path: Step) -> dict[str, str]:

@@ -44,6 +44,8 @@ _COMPARED: tuple[tuple[tuple[str, ...], Any], ...] = (
 
 _WHY_GONE = {
     "idleReplicaCount": "without a replica there is no queue to read",
+    "cooldownPeriod": "only on the way to 0",
+    "initialCooldownPeriod": "only on the way to 0",
     "pollingInterval": "external-push tells KEDA at once, it need not ask often",
     "scalingModifiers": "signals are combined by the trigger's metadata",
     "policies": "upscaleLimit and downscaleLimit in the metadata limit steps where that is wanted",
@@ -111,6 +113,7 @@ def changes(former: Manifest, new: Mapping[str, Any]) -> Iterator[str]:
             yield "the trigger's type: external → external-push: KEDA is told at once, it need not poll"
     for path, default in _COMPARED:
         before, now = former.get("spec", *path), _at(new, "spec", *path)
+        before = None if before in ({}, []) else before  # as KEDA writes what was left out
         if _shown(default if before is None else before) != _shown(default if now is None else now):
             key = ".".join(path).removeprefix("advanced.").removeprefix("horizontalPodAutoscalerConfig.behavior.")
             why = f": {_WHY_GONE[path[-1]]}" if now is None and path[-1] in _WHY_GONE else ""

@@ -44,15 +44,17 @@ kind: ScaledObject
 metadata:
   name: by-prometheus
   namespace: serving
-  labels: {team: "007"}
+  labels: {team: "007", scaledobject.keda.sh/name: by-prometheus}
   annotations: {autoscaling.keda.sh/paused: "true", kubectl.kubernetes.io/last-applied-configuration: "{}"}
 spec:
   scaleTargetRef: {name: llama}
   minReplicaCount: 0
   maxReplicaCount: 12
   pollingInterval: 5
+  initialCooldownPeriod: 60
   fallback: {failureThreshold: 3, replicas: 4}
   advanced:
+    scalingModifiers: {}
     horizontalPodAutoscalerConfig:
       name: llama-hpa
       behavior: {scaleDown: {stabilizationWindowSeconds: 600}}
@@ -154,7 +156,6 @@ def test_every_choice_has_its_reason_above_it() -> None:
     for choice in (
         "minReplicaCount:",
         "maxReplicaCount:",
-        "cooldownPeriod:",
         "fallback:",
         "tolerance:",
         "stabilizationWindowSeconds:",
@@ -184,8 +185,12 @@ def test_rays_pods_get_no_budget_since_it_would_block_every_drain() -> None:
 
 @pytest.mark.parametrize(("told", "cooldown"), [("2m", 300), ("301s", 360), ("20m", 1200)])
 def test_the_cool_down_is_no_shorter_than_a_start_up(told: str, cooldown: int) -> None:
-    spec = written("-f", str(EXAMPLES / "deployment.yaml"), "--start-up-time", told)["spec"]
-    assert spec["cooldownPeriod"] == spec["initialCooldownPeriod"] == cooldown
+    text = run("-f", str(EXAMPLES / "deployment.yaml"), "--start-up-time", told).stdout
+    assert f"\n  # cooldownPeriod: {cooldown}\n  # initialCooldownPeriod: {cooldown}\n" in text
+
+
+def test_what_keda_warns_of_with_a_minimum_above_zero_is_a_comment() -> None:
+    assert {"cooldownPeriod", "initialCooldownPeriod"}.isdisjoint(written("--from", "-", stdin=FORMER)["spec"])
 
 
 def test_a_start_up_that_nobody_knows_is_named_an_assumption() -> None:
@@ -217,13 +222,13 @@ def test_of_a_prometheus_trigger_it_is_told_what_changes_and_the_rest_is_kept() 
         "the trigger prometheus (query: sum(vllm:num_requests_waiting), threshold: 5) goes: the scaler reads",
         "minReplicaCount: 0 → 1",
         "pollingInterval: 5 → left out, which is 30",
-        "initialCooldownPeriod: left out, which is 0 → 300",
+        "initialCooldownPeriod: 60 → left out, which is 0: only on the way to 0",
         "scaleUp.tolerance: left out, which is 0.1 → 0",
         "scaleDown.stabilizationWindowSeconds: 600 → 0",
         "behavior: currentReplicasIfHigher",
     ):
         assert change in told
-    for same in ("maxReplicaCount:", "- cooldownPeriod:"):
+    for same in ("maxReplicaCount:", "- cooldownPeriod:", "scalingModifiers"):
         assert same not in told
     scaled_object = written("--from", "-", stdin=FORMER)
     spec = scaled_object["spec"]
@@ -277,6 +282,7 @@ REFUSED: dict[str, tuple[list[str], str, str]] = {
     "nothing": ([], "", "what is to be scaled?"),
     "kind": (["deplyment/llama"], "", "known are deployment, statefulset"),
     "no name": (["deployment"], "", "right is, for instance, deployment/llama"),
+    "no kind": (["llama"], "", "right is KIND/NAME, for instance deployment/llama"),
     "no such name": (["deployment/a/b"], "", "right is, for instance, deployment/llama"),
     "ray by name": (["raycluster/llama"], "", "right is a RayWorkerGroup that names it"),
     "ray by file": (["-f", "-"], RAY, "right is a RayWorkerGroup that names it"),
@@ -445,7 +451,8 @@ async def test_from_a_live_cluster_the_start_up_is_measured_on_its_pods(api: Fak
     result = await run_live(api, "deployment/llama", "-n", "serving")
     spec = yaml.safe_load(result.stdout)["spec"]
     assert "430 s, measured on 2 pods" in result.stdout
-    assert (spec["cooldownPeriod"], spec["maxReplicaCount"]) == (480, 4)
+    assert "# cooldownPeriod: 480" in result.stdout
+    assert spec["maxReplicaCount"] == 4
     assert remarks(result.stdout, 430) == []
     assert {verb for verb, _ in api.requests} == {"get", "list"}
 
