@@ -154,8 +154,12 @@ def _reason(error: aiohttp.ClientError) -> str:
 def system_reason(error: BaseException | None) -> str:
     """Return the operating system's words for `error` or for what caused it, empty when it had none."""
     while error is not None:
-        systems_own = isinstance(error, OSError) and not isinstance(error, ssl.SSLError)  # OpenSSL has its own numbers
-        if systems_own and (number := getattr(error, "errno", None)) in errno.errorcode:
-            return os.strerror(number).lower()
+        if (
+            isinstance(error, OSError)
+            and not isinstance(error, ssl.SSLError)  # OpenSSL has numbers of its own
+            and error.errno is not None
+            and error.errno in errno.errorcode
+        ):
+            return os.strerror(error.errno).lower()
         error = error.__cause__ or error.__context__
     return ""
