@@ -17,6 +17,7 @@ import logging
 import math
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from inference.admission import Admission, RequestClass, class_of
@@ -150,9 +151,9 @@ class Gate:
                 await answer(send, 429, _error(f"no turn within {longest:g}s"), retry_after=str(math.ceil(longest)))
                 return
             begun = time.monotonic()
-            watch = _Watch(send)
+            watch = _Watch(send, lambda at: self._note_first(at, came, begun))
             await self._app(scope, receive, watch)
-            self._note(watch, came, begun)
+            self._note_last(watch, came, begun)
         finally:
             self._end(kind, turn)
 
@@ -169,15 +170,18 @@ class Gate:
         if not self._ongoing:
             self._idle.set()
 
-    def _note(self, watch: _Watch, came: float, begun: float) -> None:
+    def _note_first(self, at: float, came: float, begun: float) -> None:
+        """Take note of the first token of a stream."""
+        self._meter.first_token(at, at - came)
+        self._admission.limit.first_token(at, at - begun)
+
+    def _note_last(self, watch: _Watch, came: float, begun: float) -> None:
         """Take note of a request that was served."""
         now = time.monotonic()
         if watch.status != 200:
             return
         tokens, token_s = watch.tokens, None
-        if watch.is_stream and watch.first_at is not None:
-            self._meter.first_token(watch.first_at, watch.first_at - came)
-            self._admission.limit.first_token(watch.first_at, watch.first_at - begun)
+        if watch.first_at is not None:
             if tokens and tokens > 1:
                 token_s = (watch.last_at - watch.first_at) / (tokens - 1)
         elif tokens:
@@ -188,29 +192,33 @@ class Gate:
 
 
 class _Watch:
-    """Passes an answer on, and sees its tokens go by."""
+    """Passes an answer on, and sees its tokens go by; `on_first` is told when the first one of a stream does."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, on_first: Callable[[float], None]) -> None:
         self._send = send
+        self._on_first = on_first
+        self._is_stream = False
         self.status = 0
-        self.is_stream = False
         self.first_at: float | None = None
         self.last_at = 0.0
+        """When the first and the last event of a stream went by."""
         self.tokens: int | None = None
         """What the answer says itself; in a stream that does not say it, its events, about one for each token."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            self.is_stream = _is_stream(message)
+            self._is_stream = _is_stream(message)
         elif message["type"] == "http.response.body":
             self._look(message.get("body", b""))
         await self._send(message)
 
     def _look(self, body: bytes) -> None:
-        if self.is_stream and (events := body.count(_EVENT) - body.count(_LAST_EVENT)):
+        if self._is_stream and (events := body.count(_EVENT) - body.count(_LAST_EVENT)):
             self.last_at = time.monotonic()
-            self.first_at = self.last_at if self.first_at is None else self.first_at
+            if self.first_at is None:
+                self.first_at = self.last_at
+                self._on_first(self.first_at)
             self.tokens = (self.tokens or 0) + events
         if found := _USAGE.search(body):
             self.tokens = int(found[1])

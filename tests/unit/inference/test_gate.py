@@ -104,6 +104,14 @@ async def test_streams_are_measured_token_by_token(engine: SimulatedEngine) -> N
     assert latency["e2e"].p50 == pytest.approx(latency["ttft"].p50 + 29 * latency["tpot"].p50, rel=0.05)
 
 
+async def test_a_first_token_counts_while_its_request_still_runs(engine: SimulatedEngine) -> None:
+    gate = Gate(await engine.start(), settings())
+    long = ask(gate, 2000, stream=True)
+    await until(lambda: "ttft" in gate.load(engine.gauges()).latency, "a first token")
+    assert gate.load(engine.gauges()).running == 1
+    long.cancel()
+
+
 async def test_a_client_that_leaves_gives_its_turn_back(engine: SimulatedEngine) -> None:
     gate = Gate(await engine.start(), settings(maxNumSeqs=1, ttftSlo="1m"))
     first, second, third = ask(gate, 100), ask(gate, 100), ask(gate, 1)
