@@ -461,9 +461,9 @@ def _started(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> asynci
 class NoCluster:
     """Stands for the cluster where there is none: only metadata with `endpoints` work."""
 
-    def workload(self, namespace: str, name: str) -> Workload:
+    def workload(self, namespace: str, name: str) -> Workload:  # noqa: ARG002
         """Raise DiscoveryError, always."""
-        raise DiscoveryError(f"{namespace}/{name}: this scaler has no cluster; give the trigger `endpoints`")
+        raise DiscoveryError("this scaler has no cluster; give the trigger `endpoints`")
 
 
 def endpoints(allowed: Sequence[Network]) -> Callable[[TriggerSettings], Discovery]:

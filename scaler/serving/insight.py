@@ -30,11 +30,15 @@ class Insight(InsightServicer):
     async def Explain(self, request: pb.TargetRef, context: Context) -> pb.Explanation:
         """The latest decision of a target, or the one that stood some time ago."""
         target = await self._get(request, context)
-        moment = self._targets.world.clock.utc() - request.seconds_ago
+        now = self._targets.world.clock.utc()
+        moment = now - request.seconds_ago
         record = target.history.at(moment) if request.seconds_ago > 0 else target.latest
         if record is None:
             raise Stale(target.reason or "no decision yet")
-        return pb.Explanation(**views.explanation(target, record))
+        view = views.explanation(target, record)
+        if record.time > moment and request.seconds_ago > 0:
+            view["story"] = f"nothing older is remembered than this, of {now - record.time:.0f}s ago:\n{view['story']}"
+        return pb.Explanation(**view)
 
     async def Watch(self, request: pb.TargetRef, context: Context) -> AsyncIterator[pb.Explanation]:
         """The latest decision at once, then every later one, of the trigger that stands then; ends with the target."""

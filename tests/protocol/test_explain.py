@@ -59,6 +59,7 @@ async def test_explain_tells_what_stood_some_time_ago(fleet: Fleet, host: Host, 
     await until(lambda: _tells(host, "145 waiting"), "the longer queue")
     before = await _run("explain", "serving/llama", "--ago", "1h", host=host)
     assert before.exit_code == 0
+    assert re.match(r"nothing older is remembered than this, of \d+s ago:\nserving/llama ", before.stdout)
     assert "45 waiting" in before.stdout
     assert "145 waiting" not in before.stdout
 
