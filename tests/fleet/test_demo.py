@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -40,6 +41,8 @@ def test_every_preset_plays_and_tells_in_lines(preset: str) -> None:
     assert f"vllm-scaler ({preset})" in run.stdout
     assert "vllm-scaler explain demo/llama --server 127.0.0.1:" in run.stdout
     assert "live page:   http://127.0.0.1:" in run.stdout
+    told = run.stdout[run.stdout.index("look closer:") : run.stdout.index("The same traffic")].splitlines()[1:-1]
+    assert [line for line in told if not re.match(r" *\d+s  wants +\d+ \(", line)] == []
     assert "Traceback" not in run.stdout + run.stderr
 
 

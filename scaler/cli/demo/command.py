@@ -140,7 +140,7 @@ async def _play(scenario: Scenario, speed: float, preset: str, ports: Ports, out
                 screen.update(view.draw(now, record))
             elif record.last_change != said:
                 said = record.last_change
-                out.print(_line(now, record), highlight=False)
+                out.print(_line(now, record), highlight=False, soft_wrap=True)
         keda_loop.cancel()
         await asyncio.gather(keda_loop, return_exceptions=True)
         if keda.errors:
