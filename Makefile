@@ -15,10 +15,11 @@ help:  ## show this list
 setup: $(VENV)/.ready  ## make .venv with everything that tests and demo need
 
 $(VENV)/.ready: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; say PYTHON=python3.12 or so")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; say PYTHON=python3.12 or so")'
+	@echo 'making $(VENV), which takes a minute'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	@touch $@
 
 demo: setup  ## the whole loop on a simulated fleet; ARGS="--preset pulse --speed 20 …"
 	@$(BIN)/vllm-scaler demo $(ARGS)
