@@ -37,7 +37,7 @@ _FOR_EVER_S = 1e9
 _LINE_EVERY_S = 15.0
 
 _LOOK = """
-It runs{until}. From another terminal:
+It runs{until}, with the live page at http://{http}/. From another terminal:
 
   export KUBECONFIG={kubeconfig}
   export PATH={path}:$PATH
@@ -51,6 +51,8 @@ It runs{until}. From another terminal:
   vllm-scaler explain {namespace}/{name} --server {grpc} --watch
   curl http://{http}/metrics
   curl http://{pod}/metrics
+
+Its pods are played and no kubelet is there: kubectl logs, exec and port-forward have nobody to ask.
 """
 
 
