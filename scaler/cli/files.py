@@ -41,7 +41,10 @@ def manifest_texts(file: str) -> Iterator[tuple[str, bytes]]:
     if file == "-":
         yield "<stdin>", _read_or_refuse("<stdin>", lambda: capped(sys.stdin.buffer))
     elif path.is_dir():
-        for inner in sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
+        inside = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
+        if not inside:
+            raise typer.BadParameter(f"{file}: no .yaml or .yml file is in this folder")
+        for inner in inside:
             yield str(inner), _read_or_refuse(str(inner), partial(content, inner))
     else:
         yield file, _read_or_refuse(file, partial(content, path))

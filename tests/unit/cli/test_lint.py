@@ -144,8 +144,12 @@ CASES: dict[str, tuple[list[Case], list[Case]]] = {
         ],
     ),
     "scaler-address": (
-        [Case()],
-        [Case("spec.triggers.0.metadata: {policy: adaptive}", "no scalerAddress")],
+        [Case(), Case(metadata("scalerAddress: 'dns:///vllm-scaler.keda.svc:9090'"))],
+        [
+            Case("spec.triggers.0.metadata: {policy: adaptive}", "no scalerAddress"),
+            Case(metadata("scalerAddress: 'http://vllm-scaler.keda.svc:9090'"), "is no HOST:PORT"),
+            Case(metadata("scalerAddress: vllm-scaler.keda.svc"), "'vllm-scaler.keda.svc' is no HOST:PORT"),
+        ],
     ),
     "unknown-policy": (
         [Case(metadata("policy: pulse"))],
@@ -542,6 +546,13 @@ def test_standard_input_and_folders_and_lists_are_read(tmp_path: Path) -> None:
     result = run(str(tmp_path), "-", stdin=edited(GOOD, "{metadata.name: c, spec.scaleTargetRef.name: c}"))
     assert result.exit_code == 0
     assert "3 ScaledObjects checked" in result.stdout
+
+
+def test_a_folder_without_manifests_is_no_success(tmp_path: Path) -> None:
+    written(tmp_path, "values.json", "{}")
+    result = run(str(tmp_path))
+    assert result.exit_code == 2
+    assert "no .yaml or .yml file is in" in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_what_does_not_name_this_scaler_is_noted(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from scaler.quoting import one_line, quoted
 
 _ADVICE = re.compile(r"; (?:right is(?:, for instance,)? |(?=did you mean |known are ))")
 """What parts a problem with the settings from what is right."""
+_ADDRESS = re.compile(r"(?!https?://)\S+:\d{1,5}", re.IGNORECASE)
+"""An address of gRPC, which may have a scheme of gRPC's own, such as dns:///."""
 
 
 @error
@@ -47,12 +49,13 @@ def metadata_text(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
 def scaler_address(so: ScaledObject, _manifests: Manifests) -> Iterator[Flaw]:
     """KEDA needs to know where the scaler is; without an address the ScaledObject never becomes ready."""
     for trigger in so.triggers:
-        if not trigger.text("scalerAddress"):
-            yield Flaw(
-                so.place(*trigger.path("metadata")),
-                "metadata have no scalerAddress",
-                "scalerAddress: vllm-scaler.NAMESPACE.svc:9090",
-            )
+        address = trigger.text("scalerAddress")
+        right = "scalerAddress: vllm-scaler.NAMESPACE.svc:9090"
+        if not address:
+            yield Flaw(so.place(*trigger.path("metadata")), "metadata have no scalerAddress", right)
+        elif not _ADDRESS.fullmatch(address):
+            place = so.place(*trigger.path("metadata", "scalerAddress"))
+            yield Flaw(place, f"scalerAddress: {quoted(address)} is no HOST:PORT", right)
 
 
 @warning
