@@ -10,7 +10,8 @@ from scaler.policy import delays
 from scaler.policy.counting import ceil, number
 from scaler.policy.decision import Step
 from scaler.policy.starts import cold_s
-from scaler.policy.steps import HPA_S, Draft, foresee_cold
+from scaler.policy.steps.ahead import HPA_S, foresee_cold
+from scaler.policy.steps.draft import Draft
 
 
 def warm(draft: Draft, desired: int) -> int:

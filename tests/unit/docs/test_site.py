@@ -66,7 +66,7 @@ class _Page:
 @pytest.mark.parametrize(
     ("written", "kept"),
     [
-        ("[steps](../../scaler/policy/steps.py) decide", "steps decide"),
+        ("[steps](../../scaler/policy/steps/ahead.py) decide", "steps decide"),
         ("[`steps.py`](../../scaler/steps.py#L3)", "`steps.py`"),
         ("[pages by trace](../benchmarks/)", "pages by trace"),
         ("[presets](../presets.md)", "[presets](../presets.md)"),
