@@ -106,6 +106,7 @@ def _option(panel: str, name: str, text: str, *, file: bool = False, metavar: st
     return typer.Option(
         name,
         help=text,
+        show_envvar=False,  # the help tells the rule, since a narrow terminal cuts such names off
         envvar=f"VLLM_SCALER_{name.removeprefix('--').replace('-', '_').upper()}",
         rich_help_panel=panel,
         metavar=metavar,
@@ -169,7 +170,9 @@ def serve(
         _option(
             "Cluster",
             "--warm",
-            "Keep room on nodes as triggers ask (warmReplicas): by CapacityBuffers, by placeholder pods, or `auto`.",
+            "Keep room on nodes as triggers ask (warmReplicas): by CapacityBuffers (`buffer`), by placeholder pods "
+            "(`placeholders`), or by what the cluster has (`auto`).",
+            metavar="WAY",
         ),
     ] = None,
     warm_priority_class: Annotated[
@@ -260,6 +263,8 @@ def serve(
     vllm-scaler serve --shadow              # decides and explains, moves nothing
     vllm-scaler serve --record seen.jsonl   # for vllm-scaler backtest --recording
     KUBECONFIG=/dev/null vllm-scaler serve --allow-endpoints 127.0.0.0/8
+
+    Each option is an environment variable, too: --http-listen is VLLM_SCALER_HTTP_LISTEN.
 
     Exit status: 0 after SIGTERM or Ctrl-C, 2 wrong use, 1 a port, a file or the lease was lost or cannot be had.
     """

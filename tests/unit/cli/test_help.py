@@ -69,6 +69,11 @@ def test_examples_fit_the_terminal_and_name_options_that_are_there(name: str, ca
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_no_word_is_cut_off(name: str, capsys: Capture) -> None:
+    assert re.findall(r"\S*[\w:]… *│.*", page(name, capsys)) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_exit_statuses_are_told_and_the_table_of_them_is_right(name: str, capsys: Capture) -> None:
     told = " ".join(page(name, capsys).split("╭")[0].split()).partition("Exit status: ")[2]
     statuses = {int(digit) for digit in re.findall(r"(?:^|, )(\d) ", told)}
