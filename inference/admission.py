@@ -17,6 +17,8 @@ from inference.settings import GateSettings
 HEADER = "x-request-class"
 _BYTES_PER_TOKEN = 4
 """Of English text and JSON around it, about."""
+_MOST_DIGITS = 18
+"""Of a size that means anything. (Python reads no number of more than 4300, and says so by an exception.)"""
 
 _LEAST = 8
 """Requests that an engine runs at any latency: fewer make no batch."""
@@ -45,7 +47,8 @@ def class_of(headers: Mapping[bytes, bytes], long_from: int) -> RequestClass:
     if said in set(RequestClass):
         return RequestClass(said)
     size = headers.get(b"content-length", b"")
-    tokens = int(size) / _BYTES_PER_TOKEN if size.isdigit() else 0.0
+    digits = size.lstrip(b"0") if size.isdigit() else b""
+    tokens = int(digits[:_MOST_DIGITS] or b"0") / _BYTES_PER_TOKEN
     return RequestClass.LONG if tokens >= long_from else RequestClass.SHORT
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -101,10 +102,10 @@ class Policy:
         """Return how many replicas there should be, and nothing for Serve to keep."""
         if self.settings is None:
             return context.target_num_replicas, {}
-        if self._is_new:
-            self._is_new = False
-            _warn_of_what_serve_adds(context)
         try:
+            if self._is_new:
+                self._is_new = False
+                _warn_of_what_serve_adds(context)
             return self._desired(self.settings, context), {}
         except Exception as error:
             before, self._failure = self._failure, f"{type(error).__name__}: {error}"
@@ -113,7 +114,7 @@ class Policy:
             return context.target_num_replicas, {}
 
     def _desired(self, settings: PolicySettings, context: Context) -> int:
-        now = context.current_time or 0.0
+        now = _now(context)
         self._starts.see(context.target_num_replicas, context.current_num_replicas, now)
         if self.decision is None or not 0 <= now - self._decided_at < settings.metrics_interval_s:
             before = context.target_num_replicas if self.decision is None else self.decision.desired
@@ -126,7 +127,7 @@ class Policy:
 
     def observe(self, context: Context) -> Observation:
         """Put into the policy's words what Serve knows."""
-        now = context.current_time or 0.0
+        now = _now(context)
         target, load = context.target_num_replicas, _load(context)
         return Observation(
             time=now,
@@ -138,27 +139,34 @@ class Policy:
         )
 
 
+def _now(context: Context) -> float:
+    return time.time() if context.current_time is None else context.current_time
+
+
 def _load(context: Context) -> Load:
     """Take what replicas report of themselves; where none does, what Serve counts at handles and replicas.
 
     One that has not reported yet has just begun to run, and counts as one that starts.
     """
-    queued = max(0.0, context.total_queued_requests)
-    running = max(0.0, context.total_num_requests - queued)
+    queued, ongoing = _known(context.total_queued_requests), _known(context.total_num_requests)
     count = context.current_num_replicas
     latest: dict[Any, dict[str, float]] = {replica: {} for replica in context.running_replicas}
     for name, by_replica in (context.raw_metrics or {}).items():
         for replica, series in by_replica.items():
-            if replica in latest and series:
-                latest[replica][name] = series[-1].value
+            if replica in latest and series and (value := _known(series[-1].value)) is not None:
+                latest[replica][name] = value
     reports = [values for values in latest.values() if is_report(values)]
-    if not reports:
-        each = running / count if count else None  # at least one has so many
-        is_full = queued >= 2 * max(1, count)
-        return Load(
-            known=count, waiting=queued, running=running, most_running=each, full_running=each if is_full else None
-        )
-    return combined(reports, queued + running)
+    if reports:
+        return combined(reports, max(queued or 0.0, ongoing or 0.0))
+    running = None if queued is None or ongoing is None else max(0.0, ongoing - queued)
+    each = running / count if count and running is not None else None  # at least one has so many
+    is_full = queued is not None and queued >= 2 * max(1, count)
+    return Load(known=count, waiting=queued, running=running, most_running=each, full_running=each if is_full else None)
+
+
+def _known(value: float) -> float | None:
+    """Return an amount; None for what is no number, of which no load can be told."""
+    return max(0.0, value) if math.isfinite(value) else None
 
 
 def _warn_of_what_serve_adds(context: Context) -> None:

@@ -29,9 +29,9 @@ from scaler.policy import Load
 
 log = logging.getLogger(__name__)
 
-_EVENT = b"data: "
-_LAST_EVENT = b"data: [DONE]"
-_USAGE = re.compile(rb'"completion_tokens": ?(\d+)')
+_EVENT = re.compile(rb"^data: (?!\[DONE\])", re.MULTILINE)
+"""A token of a stream. Inside of one nothing is at the beginning of a line: JSON has no line breaks in its texts."""
+_USAGE = re.compile(rb'"completion_tokens": ?(\d{1,9})\b')
 _MODEL_PATHS = "/v1/"
 _TRY_AGAIN_S = 1.0
 
@@ -214,7 +214,7 @@ class _Watch:
         await self._send(message)
 
     def _look(self, body: bytes) -> None:
-        if self._is_stream and (events := body.count(_EVENT) - body.count(_LAST_EVENT)):
+        if self._is_stream and (events := len(_EVENT.findall(body))):
             self.last_at = time.monotonic()
             if self.first_at is None:
                 self.first_at = self.last_at
@@ -226,15 +226,18 @@ class _Watch:
 
 def _is_stream(start: Message) -> bool:
     return any(
-        name.lower() == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"]
+        name.lower() == b"content-type" and value.startswith(b"text/event-stream")
+        for name, value in start.get("headers", ())
     )
 
 
 def _is_local(client: str) -> bool:
     try:
-        return ipaddress.ip_address(client).is_loopback
+        address = ipaddress.ip_address(client)
     except ValueError:
         return False
+    # What listens on all of IPv6 sees 127.0.0.1 as ::ffff:127.0.0.1, which Python before 3.13 takes for no loopback.
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def _error(message: str) -> dict[str, Any]:

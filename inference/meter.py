@@ -41,6 +41,7 @@ class Meter:
         """Take note of a request that came."""
         self._began = time if self._began is None else self._began
         self._arrivals.append(time)
+        self._forget(time)
 
     def first_token(self, time: float, seconds: float) -> None:
         """Take note of a first token, so many seconds after its request came."""
@@ -55,17 +56,13 @@ class Meter:
 
     def load(self, time: float, waiting: float, gauges: Gauges, running: float) -> Load:
         """Return the replica's load. `waiting` stand before the engine, `running` are in it by our own count."""
-        since = time - self._look_back_s
-        while self._arrivals and self._arrivals[0] < since:
-            self._arrivals.popleft()
-        while self._finished and self._finished[0].time < since:
-            self._finished.popleft()
+        self._forget(time)
         passed = min(self._look_back_s, time - self._began) if self._began is not None else 0.0
         tokens = [each.tokens for each in self._finished]
         counted = [count for count in tokens if count is not None]
         generated = float(sum(counted)) if len(counted) == len(tokens) else None
         in_queue = gauges.waiting or 0.0
-        in_batch = running - in_queue if gauges.running is None else gauges.running
+        in_batch = max(0.0, running - in_queue) if gauges.running is None else gauges.running
         return Load(
             known=1,
             waiting=waiting + in_queue,
@@ -77,14 +74,23 @@ class Meter:
             tokens_per_request=generated / len(tokens) if tokens and generated is not None else None,
             most_running=in_batch,
             full_running=in_batch if waiting + in_queue >= 2 else None,
-            latency=self._latency(since),
+            latency=self._latency(),
         )
 
-    def _latency(self, since: float) -> Mapping[str, Latency]:
-        found = {}
-        for name, seen in self._seconds.items():
+    def _forget(self, time: float) -> None:
+        """Drop what is older than the look-back: also where nobody ever asks for the load, as in a plain pod."""
+        since = time - self._look_back_s
+        while self._arrivals and self._arrivals[0] < since:
+            self._arrivals.popleft()
+        while self._finished and self._finished[0].time < since:
+            self._finished.popleft()
+        for seen in self._seconds.values():
             while seen and seen[0][0] < since:
                 seen.popleft()
+
+    def _latency(self) -> Mapping[str, Latency]:
+        found = {}
+        for name, seen in self._seconds.items():
             if ordered := sorted(seconds for _, seconds in seen):
                 p50, p90, p95, p99 = (ordered[math.ceil(q * len(ordered)) - 1] for q in (0.5, 0.9, 0.95, 0.99))
                 found[name] = Latency(p50, p90, p95, p99, worst_p95=p95)

@@ -56,16 +56,16 @@ def _latency(reports: Sequence[Report]) -> dict[str, Latency]:
     found = {}
     names = {name.partition(_SEPARATOR)[0] for each in reports for name in each if _SEPARATOR in name}
     for name in sorted(names):
-        worst = f"{name}{_SEPARATOR}worst_p95"
-        seen = [each for each in reports if worst in each]
+        keys = [f"{name}{_SEPARATOR}{quantile}" for quantile in _QUANTILES]
+        seen = [each for each in reports if all(key in each for key in keys)]
+        if not seen:
+            continue
         quantiles = {
-            quantile: _mean(
-                (each[f"{name}{_SEPARATOR}{quantile}"], each.get("completion_rate", 0.0) or 1e-9) for each in seen
-            )
-            or 0.0
-            for quantile in _QUANTILES
+            quantile: _mean((each[key], each.get("completion_rate", 0.0) or 1e-9) for each in seen) or 0.0
+            for quantile, key in zip(_QUANTILES, keys, strict=True)
         }
-        found[name] = Latency(**{**quantiles, "worst_p95": max(each[worst] for each in seen)})
+        worst = max(each[f"{name}{_SEPARATOR}worst_p95"] for each in seen)
+        found[name] = Latency(**{**quantiles, "worst_p95": worst})
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 from types import SimpleNamespace
 
@@ -139,6 +140,43 @@ def test_an_unforeseen_fault_keeps_the_count_and_is_told_once(caplog: pytest.Log
             assert policy(broken) == (5, {})
     assert len(caplog.records) == 1
     assert policy(Moment(3.0, 5, 5, 20.0))[0] == 10
+
+
+def test_what_cannot_be_looked_at_for_a_warning_keeps_the_count() -> None:
+    without_config = Moment(target_num_replicas=5)
+    del without_config.config
+    assert Policy(**PLAIN)(without_config) == (5, {})
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("what", ["total_num_requests", "total_queued_requests"])
+def test_what_is_no_number_is_unknown_and_lowers_nothing(what: str, odd: float) -> None:
+    policy = Policy(**PLAIN)
+    assert policy(Moment(0.0, 4, 4, total_num_requests=8.0))[0] == 4
+    moment = Moment(1.0, 4, 4, total_num_requests=0.0)
+    setattr(moment, what, odd)
+    assert policy.observe(moment).load.running is None
+    assert policy(moment)[0] == 4
+
+
+def test_a_replica_that_reports_what_is_no_number_has_not_reported() -> None:
+    latency = {f"ttft.{quantile}": 0.5 for quantile in ("p50", "p90", "p95", "p99", "worst_p95")}
+    reports = {
+        "good": {"waiting": 1.0, "running": 2.0, **latency},
+        "no number": {"waiting": 0.0, "running": math.nan, **latency},
+        "part of it": {"waiting": 0.0, "running": 3.0, **latency, "ttft.p50": math.inf, "kv_cache_usage": math.nan},
+    }
+    load = Policy().observe(Moment(current_num_replicas=3, reports=reports)).load
+    assert (load.known, load.waiting, load.running, load.kv_cache_usage) == (2, 1.0, 5.0, None)
+    assert load.latency["ttft"].worst_p95 == 0.5
+
+
+def test_without_a_time_from_serve_it_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, moment = Policy(**PLAIN), Moment(None, total_num_requests=4.0)
+    for now, requests, count in ((100.0, 4.0, 2), (101.0, 8.0, 4)):
+        monkeypatch.setattr("inference.autoscaling.time.time", lambda now=now: now)
+        moment.total_num_requests = requests
+        assert policy(moment)[0] == count
 
 
 def test_what_serve_does_to_the_answer_is_told(caplog: pytest.LogCaptureFixture) -> None:

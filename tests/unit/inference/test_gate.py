@@ -104,6 +104,53 @@ async def test_streams_are_measured_token_by_token(engine: SimulatedEngine) -> N
     assert latency["e2e"].p50 == pytest.approx(latency["ttft"].p50 + 29 * latency["tpot"].p50, rel=0.05)
 
 
+def saying(content_type: str | None, *parts: bytes) -> Application:
+    """An engine that answers everything in these words."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        start: Message = {"type": "http.response.start", "status": 200}
+        if content_type is not None:
+            start["headers"] = [(b"Content-Type", content_type.encode())]
+        await send(start)
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("content_type", "parts", "tokens"),
+    [
+        (None, (b'{"usage": {"completion_tokens": 7}}',), 7.0),
+        (None, (), None),
+        ("application/json", (b'{"usage": {"completion_tokens": %s}}' % (b"9" * 5000),), None),
+        ("application/json", (b'{"text": "\\"completion_tokens\\": 9"}',), None),
+        ("text/event-stream", (b'data: {"text": "data: data: data: "}\n\n', b"data: {}\n\ndata: [DONE]\n\n"), 2.0),
+        ("text/event-stream", (b"data: [DONE]\n\n",), None),
+        ("text/event-stream", (b"\xff\x00", b""), None),
+    ],
+)
+async def test_whatever_an_engine_says_comes_through_and_counts_as_far_as_it_can_be_understood(
+    content_type: str | None, parts: tuple[bytes, ...], tokens: float | None
+) -> None:
+    gate = Gate(saying(content_type, *parts), settings())
+    assert await ask(gate, 1) == (200, b"".join(parts))
+    load = gate.load(Gauges())
+    assert (load.tokens_per_request, load.running) == (tokens, 0.0)
+
+
+async def test_an_application_that_fails_gives_its_turn_back() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise OSError("the engine has ended")
+
+    gate = Gate(app, settings(maxNumSeqs=1))
+    for _ in range(3):
+        with pytest.raises(OSError, match="has ended"):
+            await ask(gate, 1)
+    assert gate._ongoing == 0
+
+
 async def test_a_first_token_counts_while_its_request_still_runs(engine: SimulatedEngine) -> None:
     gate = Gate(await engine.start(), settings())
     long = ask(gate, 2000, stream=True)
@@ -155,6 +202,27 @@ async def test_nobody_else_may_drain_a_pod(client: object) -> None:
     await gate({"type": "http", "method": "POST", "path": "/drain", "client": client}, _nothing, send)
     assert sent[0]["status"] == 403
     assert not gate._draining
+
+
+@pytest.mark.parametrize("client", ["127.0.0.1", "127.0.0.6", "::1", "::ffff:127.0.0.1"])
+async def test_a_pod_drains_itself_by_whichever_name_it_has_for_itself(client: str) -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    gate = Gate(_never, settings())
+    await gate({"type": "http", "method": "POST", "path": "/drain", "client": (client, 5)}, _nothing, send)
+    assert sent[0]["status"] == 200
+
+
+async def test_a_second_drain_waits_for_the_same_end(engine: SimulatedEngine) -> None:
+    gate = Gate(await engine.start(), settings())
+    busy = ask(gate, 50)
+    await until(lambda: gate._ongoing == 1, "a request")
+    ends = [asyncio.create_task(call(gate, "POST", "/drain")) for _ in range(2)]
+    assert (await busy)[0] == 200
+    assert await asyncio.gather(*ends) == [(200, b'{"unfinished": 0}')] * 2
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/v1/models", "/ping"])

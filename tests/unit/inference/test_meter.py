@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from inference.meter import Gauges, Meter
@@ -42,3 +44,25 @@ def test_one_answer_of_unknown_length_makes_the_token_rate_unknown() -> None:
 def test_requests_in_the_engine_are_counted_where_it_does_not_count_them() -> None:
     load = Meter().load(0.0, waiting=2, gauges=Gauges(), running=7)
     assert (load.waiting, load.running, load.full_running) == (2.0, 7.0, 7.0)
+
+
+def test_a_queue_that_is_told_longer_than_what_is_in_the_engine_leaves_nothing_running() -> None:
+    load = Meter().load(0.0, waiting=0, gauges=Gauges(waiting=9.0), running=7)
+    assert (load.waiting, load.running) == (9.0, 0.0)
+
+
+def test_what_is_over_is_forgotten_although_nobody_asks_for_the_load() -> None:
+    meter = Meter(look_back_s=10.0)
+
+    def remembered(requests: range) -> int:
+        tracemalloc.start()
+        for second in requests:
+            meter.arrived(float(second))
+            meter.first_token(float(second), 0.2)
+            meter.finished(float(second), 0.5, tokens=10, token_s=0.03)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        return held
+
+    remembered(range(100))
+    assert remembered(range(100, 10_100)) < 50_000
