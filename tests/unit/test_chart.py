@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -451,12 +452,127 @@ def test_a_roll_out_with_a_standby_does_not_wait_for_a_second_ready_pod() -> Non
         ("replicaCount: 2", "needs leaderElection.enabled"),
         ("{leaderElection: {enabled: true}, podDisruptionBudget: {enabled: true}}", "would block every drain"),
         ("tls: {clientCA: {secretName: keda-ca}}", "set tls.secretName"),
+        ("warm: {by: both}", "/warm/by"),
+        ("warm: {enabled: true, image: 'a: b'}", "/warm/image"),
+        ("warm: {enabled: true, priorityClass: {create: false}}", "need the name of a PriorityClass"),
+        ("warm: {priorityClass: {value: 0}}", "/warm/priorityClass/value"),
+        ("removal: {idleFirst: 1}", "/removal/idleFirst"),
+        ("budgets: {pool: {gpus: 16}}", "/budgets/pool"),
+        ("budgets: {pool: {gpus: 16, priorities: {}}}", "/budgets/pool/priorities"),
+        ("budgets: {pool: {gpus: 16, priorities: {chat: 1}}}", "/budgets/pool/priorities"),
+        ("service: {grpcPort: 9091}", "service.httpPort: 9091 is service.grpcPort, too"),
+        ("podLabels: {app.kubernetes.io/name: other}", "podLabels: app.kubernetes.io/name is the chart's own"),
+        ("fullnameOverride: '1e5'", "/fullnameOverride"),
     ],
 )
 def test_wrong_values_are_refused_by_name(values: str, told: str) -> None:
     result = helm("template", "vllm-scaler", str(CHART), values=values)
     assert result.returncode != 0
     assert told in result.stderr
+
+
+SWITCHED_ON = """
+warm: {enabled: true}
+ray: {enabled: true, token: {secretName: x}}
+recording: {enabled: true}
+networkPolicy: {egress: {enabled: true}}
+serviceMonitor: {enabled: true}
+prometheusRule: {enabled: true}
+dashboards: {enabled: true}
+tls: {secretName: x, clientCA: {secretName: x}}
+sources: {bearerToken: {secretName: x}, ca: {configMapName: x}}
+page: {token: {secretName: x}}
+"""
+
+
+def paths(values: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in values.items():
+        yield (*above, key)
+        if isinstance(value, dict):
+            yield from paths(value, (*above, key))
+
+
+def emptied(path: tuple[str, ...]) -> str:
+    """Values in which one key has nothing behind it."""
+    values = part = yaml.safe_load(SWITCHED_ON)
+    for key in path[:-1]:
+        part = part.setdefault(key, {})
+    part[path[-1]] = None
+    return yaml.safe_dump(values)
+
+
+@pytest.mark.parametrize("path", [*paths(yaml.safe_load((CHART / "values.yaml").read_text()))], ids=".".join)
+def test_a_key_with_nothing_behind_it_is_as_if_it_were_empty_or_refused_by_name(path: tuple[str, ...]) -> None:
+    result = helm("template", "vllm-scaler", str(CHART), values=emptied(path))
+    if result.returncode:
+        assert f"'{path[-1]}'" in result.stderr or ".".join(path) in result.stderr, result.stderr
+        assert "nil pointer" not in result.stderr
+    else:
+        assert "nil" not in [word.strip("<>") for word in result.stdout.split()]
+        assert not [at for document in yaml.safe_load_all(result.stdout) for at in nothing(document)]
+
+
+def nothing(document: Any, at: str = "") -> Iterator[str]:
+    """Where a manifest says null."""
+    if document is None:
+        yield at
+    elif isinstance(document, dict | list):
+        for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+            yield from nothing(value, f"{at}/{key}")
+
+
+LIKE_NUMBERS = """
+replicaCount: 2
+leaderElection: {enabled: true}
+watchNamespaces: ["1", "0x10", "1e6"]
+serviceAccount: {name: "true"}
+priorityClassName: "null"
+terminationGracePeriodSeconds: 1000000
+tls: {secretName: "5e5", clientCA: {secretName: "0x10", key: "1e1"}}
+sources: {bearerToken: {secretName: "1.5", key: "12"}, ca: {configMapName: "1", key: "3"}, serverName: "7"}
+page: {token: {secretName: "8", key: "1.0"}}
+recording: {enabled: true, claimName: "9"}
+ray: {enabled: true, token: {secretName: "0", key: "1_0"}}
+warm: {enabled: true, by: placeholders, priorityClass: {value: -2147483648, name: "1e3"}}
+networkPolicy: {kedaNamespace: "0", monitoringNamespace: "1", egress: {enabled: true}}
+serviceMonitor: {enabled: true, interval: 1m}
+prometheusRule: {enabled: true}
+dashboards: {enabled: true}
+extraScaleTargets: [{apiGroup: "1", resource: "true"}]
+budgets: {pool: {gpus: 10000000, priorities: {"chat/*": -10000000}}}
+"""
+NAMES = {"name", "namespace", "secretName", "claimName", "serviceAccountName", "priorityClassName", "key", "path"}
+
+
+def test_names_that_read_like_numbers_stay_names_and_numbers_stay_whole() -> None:
+    result = helm("template", "123", str(CHART), "--namespace", "456", values=LIKE_NUMBERS)
+    assert result.returncode == 0, result.stderr
+    documents = [document for document in yaml.safe_load_all(result.stdout) if document]
+    for document in documents:
+        for key, value in leaves(document):
+            assert isinstance(value, str) or key not in NAMES, (document["kind"], key, value)
+            assert not isinstance(value, float), (document["kind"], key, value)
+        assert all(isinstance(value, str) for value in document["metadata"]["labels"].values())
+        for rule in document.get("rules", []):
+            assert all(isinstance(each, str) for words in rule.values() for each in words)
+    (priority,) = [document["value"] for document in documents if document["kind"] == "PriorityClass"]
+    assert priority == -2147483648
+    (spec,) = [document["spec"]["template"]["spec"] for document in documents if document["kind"] == "Deployment"]
+    assert spec["terminationGracePeriodSeconds"] == 1_000_000
+    (budget,) = [d["data"]["budgets.yaml"] for d in documents if "budgets.yaml" in d.get("data", {})]
+    assert yaml.safe_load(budget) == {"pool": {"gpus": 10_000_000, "priorities": {"chat/*": -10_000_000}}}
+
+
+def leaves(document: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every plain value with the key that it stands under."""
+    if isinstance(document, dict):
+        for inner, value in document.items():
+            yield from leaves(value, inner)
+    elif isinstance(document, list):
+        for value in document:
+            yield from leaves(value, key)
+    else:
+        yield key, document
 
 
 def test_alerts_and_dashboard_come_as_they_are_with_the_runbooks_where_they_can_be_read() -> None:

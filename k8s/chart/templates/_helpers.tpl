@@ -9,14 +9,14 @@
 {{- end -}}
 
 {{- define "vllm-scaler.selectorLabels" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "vllm-scaler.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{ include "vllm-scaler.selectorLabels" . }}
 {{- end -}}
 
@@ -62,7 +62,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- range .Values.extraScaleTargets }}
 - apiGroups: [{{ .apiGroup | quote }}]
-  resources: [{{ .resource }}]
+  resources: [{{ .resource | quote }}]
   verbs: [list, watch]
 - apiGroups: [{{ .apiGroup | quote }}]
   resources: [{{ .resource }}/scale]
@@ -91,7 +91,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   verbs: [get]
 {{- range .Values.extraScaleTargets }}
 - apiGroups: [{{ .apiGroup | quote }}]
-  resources: [{{ .resource }}]
+  resources: [{{ .resource | quote }}]
   verbs: [get]
 {{- end }}
 {{- if .Values.ray.enabled }}
