@@ -44,7 +44,7 @@ backtest: setup  ## policies and rivals on recorded and made-up traffic: the tab
 
 docs: setup  ## the site of docs/ in English and Chinese, in build/site
 	$(BIN)/python -m docs.tools.reference
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo build/site/index.html
 
 proto:  ## regenerate scaler/serving/protocol from proto/
