@@ -25,6 +25,8 @@ def load(path: Path) -> tuple[Budget, ...]:
     """
     found, problems = read(path, "budget", "budgets")
     for name, values in found.items():
+        if not (str(name).strip() and str(name).isprintable()):
+            problems.append(f"{path}: {quoted(name)} is no name of a budget; right is, for instance, 'pool-a'")
         problems += [f"{path}: {one_line(str(name))}: {problem}" for problem in _problems(values)]
     if problems:
         raise SettingsError(problems)
@@ -47,7 +49,7 @@ def _problems(values: object) -> Iterator[str]:
         yield f"priorities: {quoted(priorities)} is wrong (no mapping); right is, for instance, {{chat/*: 10}}"
         return
     for pattern, value in priorities.items():
-        if str(pattern).count("/") != 1:
+        if not all(str(pattern).partition("/")) or str(pattern).count("/") != 1:
             yield f"priorities: {quoted(pattern)} is wrong (no NAMESPACE/NAME); right is, for instance, 'chat/*'"
         if abs(_whole(value, _MOST + 1)) > _MOST:
             shown = one_line(str(pattern))

@@ -91,6 +91,8 @@ class Budgets:
             if priority is None or record is None or self._targets.is_superseded(target):
                 continue
             before = claims.get(key)
-            wanted = max(record.decision.claim, before.wanted if before else 0)
-            claims[key] = Claim(wanted, record.observation.limits.minimum, target.settings.gpus_per_replica, priority)
+            wanted, gpus = record.decision.claim, target.settings.gpus_per_replica
+            if before is not None:
+                wanted, gpus = max(wanted, before.wanted), max(gpus, before.gpus)
+            claims[key] = Claim(wanted, record.observation.limits.minimum, gpus, priority)
         return claims

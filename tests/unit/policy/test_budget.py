@@ -60,6 +60,34 @@ def test_what_somebody_lacks_would_not_fit_in_what_is_left(gpus: int, of: dict[s
     assert all(granted[name] == claim.wanted or claim.gpus > left for name, claim in of.items())
 
 
+def one_by_one(gpus: int, of: dict[str, Claim]) -> dict[str, int]:
+    """The rule as it is told: each replica to whoever has the smallest part of what it wants, as far as it fits."""
+    granted = {name: claim.minimum for name, claim in of.items()}
+    for priority in sorted({claim.priority for claim in of.values()}, reverse=True):
+        left = gpus - used(granted, of)
+        equals = [name for name, claim in of.items() if claim.priority == priority]
+        while equals:
+            name = min(equals, key=lambda name: granted[name] / max(1, of[name].wanted))
+            if granted[name] < of[name].wanted and of[name].gpus <= left:
+                granted[name] += 1
+                left -= of[name].gpus
+            else:
+                equals.remove(name)
+    return granted
+
+
+@given(st.integers(0, 100), claims())
+def test_each_replica_goes_to_whoever_has_the_smallest_part_of_what_it_wants(gpus: int, of: dict[str, Claim]) -> None:
+    assert allot(gpus, of) == one_by_one(gpus, of)
+
+
+def test_a_budget_that_nobody_has_is_shared_like_any_other() -> None:
+    of = {"a": Claim(10_000_000, 0), "b": Claim(20_000_000, 0), "c": Claim(5, 0, gpus=100_000)}
+    granted = allot(10_000_000, of)
+    assert 9_900_000 < used(dict(granted), of) <= 10_000_000
+    assert granted["b"] == pytest.approx(2 * granted["a"], rel=0.05)
+
+
 @given(st.integers(0, 100), claims(), st.integers(0, 30))
 def test_what_a_lower_priority_wants_takes_nothing_from_a_higher(gpus: int, of: dict[str, Claim], more: int) -> None:
     with_low = {**of, "low": Claim(more, 0, priority=-1)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from scaler.targets import Budget, Budgets, Record, Target, Targets
 from tests.unit.targets.world import SIMPLE, Scene, page, scaled_object
 
@@ -65,6 +67,14 @@ async def test_what_is_claimed_is_what_would_be_wanted_without_a_budget() -> Non
 
 async def test_a_budget_counts_gpus_and_not_replicas() -> None:
     pool = Pool(16, ALL, gpusPerReplica="4")
+    assert await pool.decide() == {"llama": 2, "qwen": 2}
+
+
+@pytest.mark.parametrize("said", [("4", "1"), ("1", "4")])
+async def test_of_two_triggers_the_one_that_says_more_gpus_counts(said: tuple[str, str]) -> None:
+    pool = Pool(16, ALL)
+    triggers = [{**SIMPLE, "headroom": str(i), "gpusPerReplica": gpus} for i, gpus in enumerate(said)]
+    pool.targets.show([scaled_object(*triggers, name=name) for name in ("llama", "qwen")])
     assert await pool.decide() == {"llama": 2, "qwen": 2}
 
 
