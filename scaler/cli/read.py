@@ -82,7 +82,8 @@ def _get(page: str) -> tuple[bytes, str]:
         why = "it speaks no TLS; right is http://…" if _NO_TLS.search(why) else why
         raise _fail(f"{shown} cannot be reached: {why}", WRONG_USE) from None
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        right = f"; for a server right is http://{shown}" if _HOST_AND_PORT.match(page) else ""
+        path = "" if "/" in page else "/metrics"
+        right = f"; for a server right is http://{shown}{path}" if _HOST_AND_PORT.match(page) else ""
         raise _fail(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}{right}", WRONG_USE) from None
 
 

@@ -174,7 +174,7 @@ def unreachable() -> str:
     ("words", "said"),
     [
         (["no-such-file"], "no-such-file cannot be read: No such file or directory"),
-        (["10.0.0.7:8000"], "No such file or directory; for a server right is http://10.0.0.7:8000"),
+        (["10.0.0.7:8000"], "No such file or directory; for a server right is http://10.0.0.7:8000/metrics"),
         (["llama.prod:8000/metrics"], "; for a server right is http://llama.prod:8000/metrics"),
         ([str(METRICS)], "cannot be read: Is a directory"),
         ([unreachable()], "cannot be reached"),
