@@ -40,7 +40,7 @@ TAKES_A_FILE = {
     "init": ["init", "-f", "{}"],
     "former": ["init", "--from", "{}"],
 }
-HARMLESS = {("lint", "folder"), ("lint", "empty"), ("lint", "text"), ("policies", "empty")}
+HARMLESS = {("lint", "empty"), ("lint", "text"), ("policies", "empty")}
 
 
 @pytest.mark.parametrize("file", FILES)
