@@ -67,8 +67,12 @@ class Kubectl:
 
     def scaler(self) -> Service:
         """The one scaler of the cluster. Raises NoWay where there is none or more than one."""
-        found = json.loads(self._ask("get", "services", "--all-namespaces", f"--selector={LABEL}", "--output=json"))
-        names = [Service(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found["items"]]
+        found = self._ask("get", "services", "--all-namespaces", f"--selector={LABEL}", "--output=json")
+        try:
+            metadata = [each["metadata"] for each in json.loads(found)["items"]]
+            names = [Service(each["namespace"], each["name"]) for each in metadata]
+        except (ValueError, KeyError, TypeError):
+            raise NoWay(f"kubectl answers {quoted(found.strip())}, which is no list of Services; {_REMEDY}") from None
         if len(names) == 1:
             return names[0]
         if names:
@@ -98,7 +102,8 @@ class Kubectl:
         with _started(self._command(*words, f"--request-timeout={ANSWER_S:g}s")) as child:
             text, complaint = child.communicate()
         if child.returncode:
-            raise NoWay(f"kubectl cannot tell where the scaler is: {_last_line(complaint)}; {_REMEDY}")
+            why = _last_line(complaint) or f"it ends with status {child.returncode} and no word"
+            raise NoWay(f"kubectl cannot tell where the scaler is: {why}; {_REMEDY}")
         return text
 
     def _command(self, *words: str) -> list[str]:
@@ -109,7 +114,12 @@ class Kubectl:
 def _started(command: list[str]) -> subprocess.Popen[str]:
     try:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
         )
     except OSError as error:
         raise NoWay(f"{command[0]} cannot be run: {error.strerror}; it is asked where the scaler is") from None
