@@ -22,6 +22,10 @@ class NodePool:
     node_s: float
     """Median of the time from asking for a node to its taking a pod."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.warm <= self.most:
+            raise ValueError(f"{self.warm} warm nodes are wrong with {self.most} GPUs; right are 0 to {self.most}")
+
 
 @dataclass(slots=True)
 class Nodes:

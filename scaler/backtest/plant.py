@@ -110,6 +110,11 @@ class Plant:
             raise ValueError(
                 f"minimum {self.minimum} and maximum {self.maximum} are no limits; right is 0 ≤ minimum ≤ maximum ≥ 1"
             )
+        if self.initial is not None and not 0 <= self.initial <= self.maximum:
+            raise ValueError(
+                f"{self.initial} replicas at the beginning are wrong with a maximum of {self.maximum}; right are 0 to "
+                f"{self.maximum}"
+            )
 
     def setup(self, requests: Sequence[Request]) -> Setup:
         """Return what an autoscaler's owner knows of this plant and traffic."""

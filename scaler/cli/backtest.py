@@ -37,6 +37,7 @@ _DURATION = "DURATION"
 _TRAFFIC, _PLANT, _OUTPUT = "Traffic", "Cluster", "Output"
 _RIVAL = "keda-queue"
 """What one's own policy is compared with where nobody says otherwise: the usual KEDA trigger."""
+_NODE_TIME = "120s"
 _HALVES = {"first": (0.0, 0.5), "second": (0.5, 1.0), "whole": (0.0, 1.0)}
 
 
@@ -135,11 +136,19 @@ def backtest(
         typer.Option(min=1, rich_help_panel=_PLANT, help="Nodes that can be had, one a replica; left out: any number."),
     ] = None,
     warm_nodes: Annotated[
-        int, typer.Option(min=0, rich_help_panel=_PLANT, help="With --gpus: nodes that stand at the beginning.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=0, rich_help_panel=_PLANT, help="With --gpus: nodes that stand at the beginning; left out: 1."
+        ),
+    ] = None,
     node_time: Annotated[
-        str, typer.Option(metavar=_DURATION, rich_help_panel=_PLANT, help="With --gpus: until a new node takes a pod.")
-    ] = "120s",
+        str | None,
+        typer.Option(
+            metavar=_DURATION,
+            rich_help_panel=_PLANT,
+            help=f"With --gpus: until a new node takes a pod; left out: {_NODE_TIME}.",
+        ),
+    ] = None,
     crash_share: Annotated[
         float, typer.Option(min=0, max=1, rich_help_panel=_PLANT, help="Share of new pods that never become ready.")
     ] = 0.0,
@@ -191,6 +200,7 @@ def backtest(
             return
         chosen = [traces.find(name, target) for name in trace or ["llm-d-ramp"]]
         low, high = _HALVES[half]
+        nodes = _nodes(gpus, warm_nodes, node_time)
         troubles = tuple(name.strip() for name in trouble.split(",")) if trouble else ()
         scenes = []
         for each in chosen:
@@ -202,7 +212,7 @@ def backtest(
                     maximum=each.maximum if maximum is None else maximum,
                     initial=initial,
                     luck=PodLuck(start_up_s, crash_share=crash_share, slow_share=slow_share),
-                    nodes=NodePool(gpus, warm_nodes, _duration(node_time)) if gpus else None,
+                    nodes=nodes,
                     profile=PROFILES[profile],
                     ttft_slo_s=_duration(ttft_slo),
                     tpot_slo_s=_duration(tpot_slo),
@@ -233,6 +243,17 @@ def backtest(
     if html is not None:
         html.write_text(report.html(results), encoding="utf-8")
         print(f"report: {html}", file=sys.stderr)
+
+
+def _nodes(gpus: int | None, warm_nodes: int | None, node_time: str | None) -> NodePool | None:
+    if gpus is not None:
+        return NodePool(gpus, 1 if warm_nodes is None else warm_nodes, _duration(node_time or _NODE_TIME))
+    for option, value in (("--warm-nodes", warm_nodes), ("--node-time", node_time)):
+        if value is not None:
+            raise typer.BadParameter(
+                f"{option} {value} says nothing without --gpus; right is, for instance, --gpus 8 too"
+            )
+    return None
 
 
 def _what_if(

@@ -93,6 +93,12 @@ def test_a_table_names_every_policy(trace: str, capsys: pytest.CaptureFixture[st
         (["--start-up-time", "soon"], "a number with s, m or h"),
         (["--min", "5", "--max", "2"], "0 ≤ minimum ≤ maximum"),
         (["--scale", "0"], "right is a number above 0, up to"),
+        (["--scale", "nan"], "right is a number above 0, up to"),
+        (["--gpus", "2", "--warm-nodes", "5"], "5 warm nodes are wrong with 2 GPUs; right are 0 to 2"),
+        (["--warm-nodes", "3"], "--warm-nodes 3 says nothing without --gpus"),
+        (["--node-time", "3m"], "--node-time 3m says nothing without --gpus"),
+        (["--gpus", "2", "--node-time", "soon"], "a number with s, m or h"),
+        (["--initial", "50", "--max", "3"], "50 replicas at the beginning are wrong with a maximum of 3"),
     ],
 )
 def test_what_is_wrong_is_told_with_what_would_be_right(
