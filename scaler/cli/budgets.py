@@ -46,7 +46,8 @@ def _problems(values: object) -> Iterator[str]:
         yield f"gpus: {quoted(gpus)} is wrong (not a whole number from 0 to {_MOST:,}); right is, for instance, '16'"
     priorities = values.get("priorities")
     if not isinstance(priorities, dict) or not priorities:
-        yield f"priorities: {quoted(priorities)} is wrong (no mapping); right is, for instance, {{chat/*: 10}}"
+        found = "an empty mapping" if priorities == {} else quoted(priorities)
+        yield f"priorities: {found} is wrong (no targets); right is, for instance, {{chat/*: 10}}"
         return
     for pattern, value in priorities.items():
         if not all(str(pattern).partition("/")) or str(pattern).count("/") != 1:

@@ -273,6 +273,9 @@ def serve(
     if client_ca is not None and tls_cert is None:
         raise typer.BadParameter("--client-ca needs --tls-cert and --tls-key")
     _holds_something("--page-token-file", page_token_file)
+    for option, value in (("--warm-priority-class", warm_priority_class), ("--warm-image", warm_image)):
+        if not value.strip():
+            raise typer.BadParameter("it is empty; left out, it is a good one", param_hint=option)
     tls = TlsFiles(tls_cert, tls_key, client_ca) if tls_cert and tls_key else None
     logs.configure(log_format, log_level)
     try:

@@ -25,11 +25,11 @@ _HOUR_S, _DAY_S = 3600.0, 86400.0
 
 
 def _seconds_or_auto(value: object) -> float | None:
-    return None if value in (None, "auto") else parse_duration(value)
+    return None if value is None or str(value).strip() == "auto" else parse_duration(value)
 
 
 def _warm_replicas(value: object) -> object:
-    return value if value == "auto" else parse_amount(value)
+    return "auto" if str(value).strip() == "auto" else parse_amount(value)
 
 
 def _percentile(value: object) -> object:

@@ -63,6 +63,21 @@ def test_a_duration_that_is_none_is_told(arguments: list[str], number: str, caps
     assert "is wrong" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("option", ["--warm-image", "--warm-priority-class"])
+def test_a_name_that_is_empty_is_told_before_placeholders_are_made_of_it(option: str, capsys: Capture) -> None:
+    assert status(["serve", "--warm=placeholders", f"{option}="]) == 2
+    told = capsys.readouterr().err
+    assert option in told
+    assert "it is empty" in told
+
+
+@pytest.mark.parametrize("text", ["\0", "[", "pool", "pool: {}"])
+def test_budgets_are_refused_before_anything_is_served(text: str, folder: Path, capsys: Capture) -> None:
+    (folder / "budgets.yaml").write_text(text)
+    assert status(["serve", "--budgets=budgets.yaml"]) == 1
+    assert "budgets.yaml" in capsys.readouterr().err
+
+
 class Interrupted:
     """Standard input at which somebody presses Ctrl-C."""
 

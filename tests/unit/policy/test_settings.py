@@ -51,6 +51,11 @@ def test_a_wrong_step_limit_is_refused(text: str) -> None:
     assert "'4/15s' or '100%/1m'" in problem
 
 
+@pytest.mark.parametrize("key", ["lookAhead", "warmReplicas", "maxNodeProvisionTime"])
+def test_auto_may_stand_in_spaces_like_any_other_value(key: str) -> None:
+    assert parse(PolicySettings, {key: " auto\n"}) == parse(PolicySettings, {key: "auto"})
+
+
 def test_no_key_at_all_is_a_good_configuration() -> None:
     assert parse(PolicySettings, {}).target_ongoing_requests is None
 
