@@ -10,12 +10,12 @@ from inference.simulated import Profile, Request
 from inference.simulated.traffic import BENCHMARK, Rate, arrivals
 
 QUIET_S = 90.0
-"""How long the traffic is steady before the first wave."""
+"""How long the traffic is steady before the wave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A wave of traffic, then a pulse, on pods that take their time to start."""
+    """A wave of traffic with a pulse in it, on pods that take their time to start."""
 
     duration_s: float
     start_up_s: float
@@ -30,15 +30,14 @@ class Scenario:
 
     @property
     def rate(self) -> Rate:
-        """Requests per second: steady, one wave over half of the run, and a pulse in the last quarter."""
-        wave_s = self.duration_s / 2
-        pulse_start, pulse_end = self.duration_s * 0.72, self.duration_s * 0.85
-        low, crest, pulse = 1.0, 6.0, 7.0
+        """Requests per second: steady, a wave over three quarters of the run, and a pulse on its way down."""
+        quiet_s, wave_s = min(QUIET_S, self.duration_s / 8), self.duration_s * 0.75
+        pulse_start, pulse_end = self.duration_s * 0.65, self.duration_s * 0.7
+        low, crest, pulse = 1.0, 7.0, 4.0
 
         def at(time: float) -> float:
-            if pulse_start <= time < pulse_end:
-                return pulse
-            phase = (time - min(QUIET_S, self.duration_s / 8)) / wave_s
-            return low + (crest - low) * math.sin(math.pi * phase) ** 2 if 0 <= phase < 1 else low
+            phase = (time - quiet_s) / wave_s
+            wave = (crest - low) * math.sin(math.pi * phase) ** 2 if 0 <= phase < 1 else 0.0
+            return low + wave + (pulse if pulse_start <= time < pulse_end else 0.0)
 
-        return Rate(at, max(crest, pulse))
+        return Rate(at, crest + pulse)
