@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -27,6 +28,23 @@ async def answer(send: Send, status: int, body: Mapping[str, Any], **headers: st
     head = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode()), *named]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": content})
+
+
+async def whole(receive: Receive) -> Receive | None:
+    """Wait until a request's body is there, and return what gives it anew; None where the client left before.
+
+    Applications read the body as a whole anyway. Who begins only then is held up by no client that sends slowly.
+    """
+    parts: deque[Message] = deque()
+    while not parts or parts[-1].get("more_body", False):
+        parts.append(message := await receive())
+        if message["type"] == "http.disconnect":
+            return None
+
+    async def again() -> Message:
+        return parts.popleft() if parts else await receive()
+
+    return again
 
 
 async def call(

@@ -5,7 +5,8 @@ It is ASGI middleware. In a plain pod vLLM takes it itself, with its settings in
     INFERENCE_GATE='{"ttftSlo": "3s"}' vllm serve MODEL --middleware inference.gate.Gate
 
 - `GET /health` is 503 until the engine has made a first token, and again while the replica drains.
-- `POST /v1/…` waits for its turn, two thirds of `ttftSlo` at most; then the answer is 429 with `Retry-After`.
+- `POST /v1/…` waits for its turn once its body is there, two thirds of `ttftSlo` at most; then the answer is 429 with
+  `Retry-After`.
 - `POST /drain`, from the pod itself, begins the end and answers when the last request is served (`inference.drain`).
 """
 
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from inference.admission import Admission, RequestClass, class_of
-from inference.asgi import Application, Message, Receive, Scope, Send, answer
+from inference.asgi import Application, Message, Receive, Scope, Send, answer, whole
 from inference.first_token import first_token
 from inference.meter import Gauges, Meter
 from inference.settings import GateSettings
@@ -133,6 +134,8 @@ class Gate:
     # One request
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (body := await whole(receive)) is None:
+            return
         if self._refusing:
             await answer(send, 503, _error("this replica is going"), retry_after="1", connection="close")
             return
@@ -152,7 +155,7 @@ class Gate:
                 return
             begun = time.monotonic()
             watch = _Watch(send, lambda at: self._note_first(at, came, begun))
-            await self._app(scope, receive, watch)
+            await self._app(scope, body, watch)
             self._note_last(watch, came, begun)
         finally:
             self._end(kind, turn)

@@ -168,6 +168,59 @@ async def test_a_client_that_leaves_gives_its_turn_back(engine: SimulatedEngine)
     assert gate._ongoing == 0
 
 
+POST = {"type": "http", "method": "POST", "path": "/v1/completions", "headers": []}
+
+
+async def test_a_client_that_sends_slowly_keeps_nobody_waiting(engine: SimulatedEngine) -> None:
+    gate = Gate(await engine.start(), settings(maxNumSeqs=1, ttftSlo="1m"))
+    sent: asyncio.Queue[Message] = asyncio.Queue()
+    answered: list[Message] = []
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    slow = asyncio.create_task(gate(dict(POST), sent.get, send))
+    sent.put_nowait({"type": "http.request", "body": b'{"model": "simulated", ', "more_body": True})
+    assert (await ask(gate, 3))[0] == 200
+    sent.put_nowait({"type": "http.request", "body": b'"prompt": "Say it.", "max_tokens": 2}'})
+    await slow
+    assert answered[0]["status"] == 200
+    assert gate.load(engine.gauges()).arrival_rate is not None
+
+
+async def test_a_client_that_leaves_before_it_has_sent_all_is_no_request() -> None:
+    messages: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Message:
+        return messages.pop()
+
+    gate = Gate(_never, settings())
+    await gate(dict(POST), receive, _unsent)
+    assert not messages
+    assert gate._ongoing == 0
+    assert gate.load(Gauges()).arrival_rate is None
+
+
+async def test_a_body_in_many_parts_arrives_as_it_was_sent() -> None:
+    parts = [b"{", b"", b'"a": ', b"1}"]
+    messages: list[Message] = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    messages += [{"type": "http.request"}, {"type": "http.disconnect"}]
+    expected, given = list(messages), []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        given.extend([await receive() for _ in expected])
+        await answer(send, 200, {})
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    async def send(message: Message) -> None:
+        pass
+
+    await Gate(app, settings())(dict(POST), receive, send)
+    assert given == expected
+
+
 async def test_a_replica_that_drains_finishes_what_it_has(engine: SimulatedEngine) -> None:
     gate = Gate(await engine.start(), settings(drainGrace="100ms", maxNumSeqs=1, ttftSlo="1m"))
     await gate.warm()
@@ -289,6 +342,10 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def _never(scope: Scope, receive: Receive, send: Send) -> None:
     raise AssertionError("nothing should come here")
+
+
+async def _unsent(message: Message) -> None:
+    raise AssertionError("nothing should be answered")
 
 
 async def _nothing() -> Message:
