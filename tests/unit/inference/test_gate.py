@@ -6,7 +6,10 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import AsyncIterator
+import socketserver
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -398,3 +401,59 @@ def test_the_hook_of_a_pod_without_a_gate_says_so(
         monkeypatch.setattr("sys.argv", ["drain", "--port", str(free.getsockname()[1])])
         assert drain.main() == 2
     assert "does the engine run with --middleware inference.gate.Gate?" in capsys.readouterr().err
+
+
+@contextmanager
+def answering(said: bytes) -> Iterator[int]:
+    """A port at which everybody who asks is told the same."""
+
+    class Answerer(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(said)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Answerer) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def ok(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (ok(b'{"unfinished": 0}'), 0),
+        (ok(b'{"unfinished": 3}'), 1),
+        (ok(b"{}"), 2),
+        (ok(b"[]"), 2),
+        (ok(b'{"unfinished": null}'), 2),
+        (ok(b"hello"), 2),
+        (ok(b"\xff"), 2),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", 2),
+        (b"\x15\x03\x01 this is TLS\n", 2),
+        (b"", 2),
+    ],
+)
+def test_the_hook_ends_as_it_says_whatever_answers_it(
+    said: bytes, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # which has no part in it
+    with answering(said) as port:
+        monkeypatch.setattr("sys.argv", ["drain", "--port", str(port)])
+        assert drain.main() == status
+    told = capsys.readouterr().err
+    assert ("--middleware inference.gate.Gate" in told) == (status == 2)
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "http"])
+def test_a_port_that_is_none_is_told(
+    port: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["drain", f"--port={port}"])
+    with pytest.raises(SystemExit) as end:
+        drain.main()
+    assert end.value.code == 2
+    assert "--port" in capsys.readouterr().err
