@@ -287,7 +287,7 @@ def test_a_fixed_count_does_not_depend_on_the_start_up() -> None:
 def test_rivals_do_not_depend_on_our_policy_but_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {text: contestants.depends_on(text) for text in ("adaptive", KNATIVE, "static-3", ORACLE)}
     read = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + (b"#" if path.name == "steps.py" else b""))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + (b"#" if path.name == "ahead.py" else b""))
     changed = {text for text, before in texts.items() if contestants.depends_on(text) != before}
     assert changed == {"adaptive"}
 
