@@ -43,7 +43,7 @@ def _stabilize(draft: Draft, want: int) -> None:
         draft.falls_in_s = kept[-1] + settings.downscale_delay_s - now if kept else 0.0
         draft.say(
             "delay",
-            f"{want} not yet: {down} was wanted within the downscale delay of {settings.downscale_delay_s:g}s",
+            f"{want} would do, but {down} was wanted within the downscale delay of {settings.downscale_delay_s:g}s",
         )
 
 
