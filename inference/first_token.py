@@ -19,7 +19,10 @@ async def first_token(app: Application, like: Scope | None = None) -> None:
     status, body = await call(app, "GET", "/v1/models", like=like, **headers)
     if status != 200:
         raise NoToken(f"GET /v1/models says {status} {body[:200]!r}")
-    model = json.loads(body)["data"][0]["id"]
+    try:
+        model = json.loads(body)["data"][0]["id"]
+    except (ValueError, LookupError, TypeError):
+        raise NoToken(f"GET /v1/models names no model: {body[:200]!r}") from None
     question = {"model": model, "prompt": "1", "max_tokens": 1, "temperature": 0}
     status, body = await call(app, "POST", "/v1/completions", question, like=like, **headers)
     if status != 200:

@@ -18,6 +18,7 @@ import pytest_asyncio
 
 from inference import drain
 from inference.asgi import Application, Message, Receive, Scope, Send, answer, call
+from inference.first_token import NoToken, first_token
 from inference.gate import Gate
 from inference.meter import Gauges
 from inference.server import Server
@@ -76,6 +77,12 @@ async def test_an_engine_that_fails_its_first_token_is_asked_again(monkeypatch: 
 
     await asyncio.wait_for(Gate(app, settings()).warm(), 30)
     assert next(answers, None) is None
+
+
+@pytest.mark.parametrize("said", [b"", b"{}", b"[]", b"null", b'{"data": []}', b'{"data": {"id": "m"}}', b"\xff"])
+async def test_an_engine_that_names_no_model_has_made_no_token(said: bytes) -> None:
+    with pytest.raises(NoToken, match="GET /v1/models names no model: b'"):
+        await first_token(saying("application/json", said))
 
 
 async def test_requests_beyond_the_limit_wait_and_are_told_when_it_takes_too_long(engine: SimulatedEngine) -> None:
