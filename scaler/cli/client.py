@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
@@ -179,9 +180,27 @@ def _credentials(way: Way) -> grpc.ChannelCredentials | None:
         raise typer.BadParameter("--cert-file and --key-file go together")
     if not (way.tls or way.ca_file or way.cert_file):
         return None
+    _refuse_what_is_no_pem(way)
     files = (way.ca_file, way.cert_file, way.key_file)
     root, certificate, private = (file.read_bytes() if file else None for file in files)
     return grpc.ssl_channel_credentials(root, private, certificate)
+
+
+def _refuse_what_is_no_pem(way: Way) -> None:
+    """Raise typer.BadParameter; gRPC would only say that nothing answers."""
+    context = ssl.create_default_context()
+    if way.ca_file:
+        try:
+            context.load_verify_locations(way.ca_file)
+        except OSError as error:
+            text = f"{way.ca_file} is no PEM file of certificates: {error}"
+            raise typer.BadParameter(text, param_hint="--ca-file") from None
+    if way.cert_file and way.key_file:
+        try:
+            context.load_cert_chain(way.cert_file, way.key_file, password="")  # no question on the terminal
+        except OSError as error:
+            text = f"{way.cert_file} and {way.key_file} are no PEM files of a certificate and its key: {error}"
+            raise typer.BadParameter(text, param_hint="--cert-file") from None
 
 
 def _no_server(server: str, way: Way, tls: bool) -> str:

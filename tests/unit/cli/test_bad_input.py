@@ -16,6 +16,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where `missing` is missing, and the others are not what a command hopes for."""
+    monkeypatch.setenv("COLUMNS", "300")  # a box that breaks no line
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").touch()
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
@@ -76,6 +77,19 @@ def test_budgets_are_refused_before_anything_is_served(text: str, folder: Path, 
     (folder / "budgets.yaml").write_text(text)
     assert status(["serve", "--budgets=budgets.yaml"]) == 1
     assert "budgets.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["empty", "binary", "text"])
+@pytest.mark.parametrize(
+    ("options", "named"), [(["--ca-file={}"], "--ca-file"), (["--cert-file={}", "--key-file={}"], "--cert-file")]
+)
+def test_what_is_no_certificate_is_told_before_anybody_is_asked(
+    options: list[str], named: str, file: str, capsys: Capture
+) -> None:
+    assert status(["targets", "--server=127.0.0.1:1", *(option.replace("{}", file) for option in options)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert named in told
+    assert "PEM file" in told
 
 
 class Interrupted:
