@@ -80,7 +80,7 @@ class Amount:
         return replicas * self.value / 100 if self.percent else self.value
 
     def __str__(self) -> str:
-        return f"{self.value:g}{'%' if self.percent else ''}"
+        return f"{self.value:.15g}{'%' if self.percent else ''}"  # in full, as it was written
 
 
 def parse_amount(value: object) -> Amount:

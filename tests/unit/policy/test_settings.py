@@ -40,7 +40,12 @@ def test_what_is_no_duration_is_refused(text: object) -> None:
 
 
 def test_amounts_and_step_limits_read_and_print_alike() -> None:
-    assert [str(parse_amount(text)) for text in ("2", "10%", "2.5 %")] == ["2", "10%", "2.5%"]
+    assert [str(parse_amount(text)) for text in ("2", "10%", "2.5 %", "2147483647")] == [
+        "2",
+        "10%",
+        "2.5%",
+        "2147483647",
+    ]
     assert [str(parse_step_limit(text)) for text in ("4/15s", "100%/1m")] == ["4/15s", "100%/60s"]
 
 
