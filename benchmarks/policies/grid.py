@@ -12,8 +12,8 @@ from benchmarks.policies.runs import Work
 from benchmarks.policies.scenes import AT_REST_S, VERDICT_SEEDS, Scene
 from scaler.backtest.scores import Numbers, half_width, over_seeds
 
-FEW = 3
-"""Seeds of all but our own policy and the fixed counts where the start-up is not the scene's usual one."""
+FEW = 2
+"""Seeds of all but our own policy and the fixed counts."""
 QUICK = 2
 """Seeds of everybody in the quick grid."""
 CLIFF_S = 180.0
@@ -103,9 +103,7 @@ class Grid:
         )
 
     def _seeds(self, place: Place, contestant: str) -> Sequence[int]:
-        free = contestant == ADAPTIVE or fixed_count(contestant) is not None
         if self.quick:
             return VERDICT_SEEDS[:QUICK]
-        if not (free or place.start_up_s == place.scene.usual_start_up_s):
-            return VERDICT_SEEDS[:FEW]
-        return VERDICT_SEEDS
+        plays_all = contestant == ADAPTIVE or fixed_count(contestant) is not None
+        return VERDICT_SEEDS if plays_all else VERDICT_SEEDS[:FEW]
