@@ -49,4 +49,4 @@ def has_risen(model: Model, before: int, after: int) -> bool:
 def agrees(model: Model, replicas: int) -> bool:
     """Whether the HPA has looked at so many replicas and wants as many."""
     status = model.hpa()
-    return model.values() == ["1"] and status["currentReplicas"] == status["desiredReplicas"] == replicas
+    return model.values() == ["1"] and status.get("currentReplicas") == status.get("desiredReplicas") == replicas
