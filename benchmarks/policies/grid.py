@@ -98,11 +98,11 @@ class Grid:
     def _who(self, place: Place) -> Iterable[list[Job]]:
         contestants = everybody(place.scene, place.start_up_s) if place in self.places() else [ADAPTIVE]
         return (
-            [Job(place.scene, "verdict", place.start_up_s, each, seed) for seed in self._seeds(place, each)]
+            [Job(place.scene, "verdict", place.start_up_s, each, seed) for seed in self._seeds(each)]
             for each in contestants
         )
 
-    def _seeds(self, place: Place, contestant: str) -> Sequence[int]:
+    def _seeds(self, contestant: str) -> Sequence[int]:
         if self.quick:
             return VERDICT_SEEDS[:QUICK]
         plays_all = contestant == ADAPTIVE or fixed_count(contestant) is not None
