@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from scaler.policy.counting import number
 from scaler.policy.line import Line
@@ -70,8 +71,6 @@ class Capacity:
     finished: float = 0.0
     """Generated and prompt tokens, and requests that brought them, of about the last ten minutes, fading."""
     budget: TimeBudget = field(default_factory=TimeBudget)
-    pace: tuple[float, float] | None = None
-    """Seconds per generated token of a request, prompt included: alone, and more for each request that runs beside."""
     itl: Line = field(default_factory=Line)
     e2e: Line = field(default_factory=Line)
     """The objective's percentile of these latencies, over requests running in a replica."""
@@ -80,16 +79,9 @@ class Capacity:
         """Return what stays true when nothing was seen for long."""
         return replace(self, full_since=None, time=None, running=None, waiting=None)
 
-    @property
-    def length(self) -> float | None:
-        """Mean tokens that are generated for a request; None before any was seen."""
-        return self.tokens / self.requests if self.requests > 0 else None
-
-    def life_s(self, running: float) -> float | None:
-        """Return how long a request runs beside so many in its replica; None while that is unknown."""
-        if self.length is None or self.pace is None:
-            return None
-        return self.length * (self.pace[0] + self.pace[1] * running)
+    def pace(self) -> tuple[float, float] | None:
+        """Return seconds per generated token of a request, prompt included: alone, and more for each one beside it."""
+        return self.budget.pace(self.prompt_tokens / self.tokens) if self.tokens else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +133,10 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
     if not load.known or load.running is None or not load.generation_token_rate:
         return replace(capacity, time=time, waiting=load.waiting)
     running = _averaged(capacity.running, load.running / load.known, passed / (settings.look_back_period_s / 2))
-    capacity = replace(capacity, time=time, running=running)
-    capacity = _evenness(settings, _lengths(capacity, load, passed), load, passed)
+    seen: dict[str, Any] = {"time": time, "running": running, "evenness": _evenness(settings, capacity, load, passed)}
+    seen |= _lengths(capacity, load, passed)
     if running < _ENOUGH_RUNNING or passed == 0:
-        return capacity
+        return replace(capacity, **seen)
 
     def with_point(line: Line, latency: float | None) -> Line:
         if latency is None or latency > MOST:
@@ -153,43 +145,41 @@ def _speed(settings: PolicySettings, capacity: Capacity, observation: Observatio
 
     queued = load.waiting is None or load.waiting > load.known
     tokens, prompt_tokens = load.generation_token_rate / load.known, (load.prompt_token_rate or 0.0) / load.known
-    budget = capacity.budget.add(tokens / running, tokens, prompt_tokens, seconds=passed, memory=_MEMORY_S)
     return replace(
         capacity,
-        budget=budget,
-        pace=budget.pace(capacity.prompt_tokens / capacity.tokens) if capacity.tokens else None,
+        **seen,
+        budget=capacity.budget.add(tokens / running, tokens, prompt_tokens, seconds=passed, memory=_MEMORY_S),
         itl=with_point(capacity.itl, _quantile(settings, load, "tpot")),
         e2e=capacity.e2e if queued else with_point(capacity.e2e, _quantile(settings, load, "e2e")),
     )
 
 
-def _lengths(capacity: Capacity, load: Load, passed: float) -> Capacity:
-    """Count tokens, and the requests that they belong to."""
+def _lengths(capacity: Capacity, load: Load, passed: float) -> dict[str, Any]:
+    """Count tokens, and the requests that they belong to: these fields of the capacity, as they are now."""
     rates = [rate for rate in (load.arrival_rate, load.completion_rate) if rate is not None]
     # Those that run have been generated half, so requests count half when they begin and half when they end.
     requests = passed * math.fsum(rates) / len(rates) if rates else 0.0
     if load.arrival_rate is not None and load.waiting is not None and capacity.waiting is not None:
         requests -= (load.waiting - capacity.waiting) / 2  # those that came only to wait have not begun
     kept = math.exp(-passed / _LENGTH_MEMORY_S)
-    return replace(
-        capacity,
-        waiting=load.waiting,
-        tokens=kept * capacity.tokens + passed * (load.generation_token_rate or 0.0),
-        prompt_tokens=kept * capacity.prompt_tokens + passed * (load.prompt_token_rate or 0.0),
-        requests=max(0.0, kept * capacity.requests + requests),
-        finished=kept * capacity.finished + passed * (rates[-1] if rates else 0.0),
-    )
+    return {
+        "waiting": load.waiting,
+        "tokens": kept * capacity.tokens + passed * (load.generation_token_rate or 0.0),
+        "prompt_tokens": kept * capacity.prompt_tokens + passed * (load.prompt_token_rate or 0.0),
+        "requests": max(0.0, kept * capacity.requests + requests),
+        "finished": kept * capacity.finished + passed * (rates[-1] if rates else 0.0),
+    }
 
 
-def _evenness(settings: PolicySettings, capacity: Capacity, load: Load, passed: float) -> Capacity:
+def _evenness(settings: PolicySettings, capacity: Capacity, load: Load, passed: float) -> float | None:
     fills = [size for size in (settings.max_num_seqs or capacity.slots, capacity.room) if size is not None]
     if not load.known or not load.running or not load.most_running or not fills:
-        return capacity
+        return capacity.evenness
     each = load.running / load.known
     if each < _BUSY * min(fills):
-        return capacity
+        return capacity.evenness
     newest = 1 - math.exp(-passed / _LENGTH_MEMORY_S)
-    return replace(capacity, evenness=_averaged(capacity.evenness, each / load.most_running, newest))
+    return _averaged(capacity.evenness, each / load.most_running, newest)
 
 
 def _averaged(before: float | None, now: float, weight: float) -> float:
@@ -204,20 +194,22 @@ def _quantile(settings: PolicySettings, load: Load, name: str) -> float | None:
 
 def service(settings: PolicySettings, capacity: Capacity) -> Service | None:
     """Return what a replica gives within the objectives; None while its speed or all that bounds it is unknown."""
-    bounds = _bounds(settings, capacity)
-    if not bounds or capacity.budget.seconds < _ENOUGH_S or capacity.finished < _ENOUGH_REQUESTS:
+    pace = capacity.pace()
+    bounds = _bounds(settings, capacity, pace)
+    enough = capacity.budget.seconds >= _ENOUGH_S and capacity.finished >= _ENOUGH_REQUESTS and capacity.requests > 0
+    if pace is None or not bounds or not enough:
         return None
     running, why = min(bounds)
     running = max(1.0, running)
-    request_s = capacity.life_s(running)
-    return Service(running, why, request_s) if request_s is not None and _LEAST_S < request_s < MOST else None
+    request_s = capacity.tokens / capacity.requests * (pace[0] + pace[1] * running)
+    return Service(running, why, request_s) if _LEAST_S < request_s < MOST else None
 
 
-def _bounds(settings: PolicySettings, capacity: Capacity) -> list[tuple[float, str]]:
+def _bounds(settings: PolicySettings, capacity: Capacity, pace: tuple[float, float] | None) -> list[tuple[float, str]]:
     """Return what each resource and objective allows to run in a replica. One that idle replicas miss says nothing."""
     bounds = _sizes(settings, capacity)
     for key, fit, objective in (
-        ("itlSlo", capacity.itl.fit() or capacity.pace, settings.itl_slo_s),
+        ("itlSlo", capacity.itl.fit() or pace, settings.itl_slo_s),
         ("e2eSlo", capacity.e2e.fit(), settings.e2e_slo_s),
     ):
         if objective is None or fit is None:

@@ -43,17 +43,19 @@ class TimeBudget:
 
     def costs(self) -> tuple[float, ...]:
         """Return seconds per step, per token and per prompt token; none is below 0, and what was not seen is 0."""
-        products = np.array(self.products).reshape(_COSTS, _COSTS)
-        products += np.diag(np.diag(products) * _DOUBT)
-        sums, costs = np.array(self.sums), np.zeros(_COSTS)
-        seen = [i for i in range(_COSTS) if products[i, i] > 0]
+        rows = [list(self.products[i : i + _COSTS]) for i in range(0, len(self.products), _COSTS)]
+        for i, doubt in enumerate(_DOUBT):
+            rows[i][i] *= 1 + doubt
+        seen = [i for i in range(_COSTS) if rows[i][i] > 0]
+        costs = [0.0] * _COSTS
         while seen:
-            found = np.linalg.solve(products[np.ix_(seen, seen)], sums[seen])
-            if found.min() >= 0:
-                costs[seen] = found
+            found = np.linalg.solve([[rows[i][j] for j in seen] for i in seen], [self.sums[i] for i in seen]).tolist()
+            if min(found) >= 0:
+                for i, cost in zip(seen, found, strict=True):
+                    costs[i] = cost
                 break
-            seen.pop(int(found.argmin()))
-        return tuple(costs.tolist())
+            seen.pop(found.index(min(found)))
+        return tuple(costs)
 
     def pace(self, prompt_tokens: float) -> tuple[float, float] | None:
         """Return seconds per generated token of a request: by itself, and for each request that runs in the replica.
