@@ -58,6 +58,13 @@ class Draft:
         replicas = self.observation.replicas
         return max(0, replicas.starting + replicas.unschedulable, self.base - replicas.ready)
 
+    def refuse(self, count: int) -> None:
+        """Want `count` instead; the step of the rules that led away from it is taken back, or steps would pile up."""
+        if self.state.ruled is not None and self.ruled is not None:
+            nearer = min if self.want > count else max
+            self.state.ruled = nearer(self.state.ruled, self.ruled)
+        self.want = float(count)
+
     def say(self, rule: str, text: str) -> None:
         """Write down what the rule did."""
         self.steps.append(Step(rule, self.want, text))

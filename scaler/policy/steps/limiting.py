@@ -51,7 +51,7 @@ def blocked(draft: Draft) -> None:
     Those that wait stay asked for, so that they start by themselves once there is room; they are taken back only when
     nothing waits for them any more.
     """
-    observation, state = draft.observation, draft.state
+    observation = draft.observation
     replicas, waiting = observation.replicas, observation.load.waiting
     bound = draft.settings.max_node_provision_time_s
     bound = node_bound_s(observation.start_up) if bound is None else bound
@@ -63,17 +63,15 @@ def blocked(draft: Draft) -> None:
     )
     most = max(draft.base, replicas.requested)
     if draft.want > most:
-        draft.want = float(most)
-        if state.ruled is not None and draft.ruled is not None:
-            state.ruled = min(state.ruled, draft.ruled)  # else steps would pile up and be taken all at once
+        draft.refuse(most)
     elif draft.want < draft.base and waiting != 0:
-        draft.want = float(draft.base)
+        draft.refuse(draft.base)
     draft.say("blocked", f"no more than {most}: {draft.blocked}")
 
 
 def hold(draft: Draft) -> None:
     """Never go down from ignorance, nor while requests queue."""
-    load, state = draft.observation.load, draft.state
+    load = draft.observation.load
     if draft.want >= draft.base:
         return
     why = ""
@@ -84,9 +82,7 @@ def hold(draft: Draft) -> None:
     elif load.known and load.waiting is not None and load.waiting >= max(1, load.known):
         why = f"{number(load.waiting)} requests wait"
     if why:
-        draft.want = float(draft.base)
-        if state.ruled is not None and draft.ruled is not None:
-            state.ruled = max(state.ruled, draft.ruled)  # else steps would pile up and be taken all at once
+        draft.refuse(draft.base)
         draft.say("hold", f"stays at {draft.base}: {why}")
 
 
@@ -106,11 +102,9 @@ def bounds(draft: Draft) -> None:
 
 def budget(draft: Draft) -> None:
     """Have no more than a budget of GPUs leaves: targets of a higher priority come first."""
-    allowance, state = draft.observation.allowance, draft.state
+    allowance = draft.observation.allowance
     draft.claim = ceil(draft.want)
     if allowance is None or draft.want <= allowance.replicas:
         return
-    draft.want = float(allowance.replicas)
-    if state.ruled is not None and draft.ruled is not None:
-        state.ruled = min(state.ruled, draft.ruled)  # else steps would pile up and be taken all at once
+    draft.refuse(allowance.replicas)
     draft.say("budget", f"{draft.claim} → {allowance.replicas}: {allowance.text}")

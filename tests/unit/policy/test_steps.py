@@ -404,6 +404,12 @@ class TestBlocked:
             run.tick(**STUCK, waiting=80, unschedulable_s=1000)
         assert run.tick(ready=5, running=50, waiting=80) == 7
 
+    def test_rules_that_would_take_away_while_blocked_do_not_pile_up_either(self) -> None:
+        run = Tape(settings(rules="-1 when ongoing < 100"), ready=5)
+        for _ in range(10):
+            assert run.tick(**STUCK, waiting=1, unschedulable_s=1000) == 5
+        assert run.tick(ready=5, running=50, waiting=0) == 4
+
 
 class TestHold:
     def test_an_unknown_pod_is_not_an_idle_pod(self) -> None:
