@@ -94,8 +94,10 @@ def foresee(
     found = record.forecast
     if by_arrivals:  # a jump that stands out of chance need not wait until forecasters have averaged it in
         look_back = settings.look_back_period_s
-        sure = load - _CHANCE * max(math.sqrt(load / look_back), forecast.scatter(record, look_back))
-        found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda either: either.value)
+        chance = math.sqrt(load / look_back)
+        if load - _CHANCE * chance > found.value:
+            sure = load - _CHANCE * max(chance, forecast.scatter(record, look_back))
+            found = max(found, forecast.Forecast(sure, sure, "arriving already"), key=lambda either: either.value)
     return record, forecast.Forecast(found.value * each, found.expected * each, found.by)
 
 
