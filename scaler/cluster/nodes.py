@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from sys import intern
 
 from scaler.cluster.client import Json
+from scaler.cluster.conditions import conditions_of
 from scaler.cluster.model import Phase, Pod
 from scaler.cluster.scheduling import lacking
 from scaler.cluster.times import unix
@@ -32,7 +33,7 @@ def parse_node(item: Json, _before: Node | None = None) -> Node:
     return Node(
         name=metadata["name"],
         created=unix(metadata["creationTimestamp"]) or 0.0,
-        ready=any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ()),
+        ready=conditions_of(status).get("Ready", {}).get("status") == "True",
         labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
         devices=frozenset(
             intern(name)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from scaler.cluster.client import Json
+from scaler.cluster.conditions import conditions_of
 from scaler.cluster.model import Phase, Pod
 from scaler.cluster.pod_marks import MARKS
 from scaler.cluster.times import unix
@@ -41,7 +42,7 @@ def parse_pod(item: Json, before: LabelledPod | None) -> LabelledPod | None:
     if status.get("phase") in _FINISHED or labels.get(_WORKER_INDEX, "0") != "0":
         return None
     earlier = before.pod if before is not None and before.pod.uid == metadata["uid"] else None
-    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    conditions = conditions_of(status)
     created = unix(metadata["creationTimestamp"]) or 0.0
     phase, since, reason = _phase(metadata, status, conditions, created)
     scheduled_at = _changed(conditions["PodScheduled"], created) if _is_true(conditions.get("PodScheduled")) else None

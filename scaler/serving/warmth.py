@@ -28,10 +28,9 @@ def warm_wishes(targets: Targets) -> Callable[[], Mapping[tuple[str, str], int]]
 
     def wishes() -> Mapping[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
-        for target in targets:
-            if target.latest is not None and not targets.is_superseded(target):
-                key = target.namespace, target.name
-                found[key] = max(found.get(key, 0), target.latest.decision.warm)
+        for target, record in targets.deciding():
+            key = target.namespace, target.name
+            found[key] = max(found.get(key, 0), record.decision.warm)
         return found
 
     return wishes

@@ -85,10 +85,9 @@ class Budgets:
 
     def _claims(self, budget: Budget) -> Mapping[_Key, Claim]:
         claims: dict[_Key, Claim] = {}
-        for target in self._targets:
+        for target, record in self._targets.deciding():
             key = target.namespace, target.name
-            priority, record = budget.priority(*key), target.latest
-            if priority is None or record is None or self._targets.is_superseded(target):
+            if (priority := budget.priority(*key)) is None:
                 continue
             before = claims.get(key)
             wanted, gpus = record.decision.claim, target.settings.gpus_per_replica

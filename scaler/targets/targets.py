@@ -16,6 +16,7 @@ from scaler.policy import SettingsError
 from scaler.policy.presets import policy_name
 from scaler.quoting import one_line, quoted
 from scaler.targets.given import given
+from scaler.targets.record import Record
 from scaler.targets.settings import FROM_ENV, TriggerSettings, parse_trigger, trigger_id
 from scaler.targets.target import Target, World
 
@@ -124,6 +125,12 @@ class Targets:
         key = _Key(target.namespace, target.name, target.trigger)
         watched = self._watched.get(key.scaled_object)
         return watched is not None and target.trigger not in watched and not target.invalid
+
+    def deciding(self) -> Iterator[tuple[Target, Record]]:
+        """Give the targets whose decisions count, each with its last tick; not those that have decided nothing yet."""
+        for target in self:
+            if target.latest is not None and not self.is_superseded(target):
+                yield target, target.latest
 
     @property
     def invalid(self) -> tuple[Invalid, ...]:

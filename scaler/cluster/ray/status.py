@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scaler.cluster.client import Json
+from scaler.cluster.conditions import conditions_of
 from scaler.cluster.ray.model import WorkerGroup
 
 READY = "Ready"
@@ -43,7 +44,7 @@ class Status:
 
     def changed(self, group: WorkerGroup, now: str) -> Json | None:
         """Return the status to write, as a merge patch; None where it stands there already. `now` is RFC 3339."""
-        stands = {condition["type"]: condition for condition in group.status.get("conditions") or ()}
+        stands = conditions_of(group.status)
         counts = self.counts
         values: Json = {
             "observedGeneration": group.generation,
@@ -60,8 +61,7 @@ class Status:
 
 def reason(group: WorkerGroup, kind: str) -> str:
     """Return a condition's reason as it stands there, empty where there is none."""
-    conditions = group.status.get("conditions") or ()
-    return next((str(condition["reason"]) for condition in conditions if condition["type"] == kind), "")
+    return str(conditions_of(group.status).get(kind, {}).get("reason", ""))
 
 
 def _condition(condition: Condition, stands: Json | None, generation: int, now: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from scaler.cluster.client import ApiClient, Json
+from scaler.cluster.conditions import conditions_of
 from scaler.cluster.errors import NOT_FOUND, ApiError
 from scaler.cluster.model import ScaledObject
 from scaler.cluster.reflector import Key
@@ -103,7 +104,7 @@ class PlaceholderPods:
     async def keep(self, owner: ScaledObject, shape: Shape, pods: int) -> Room:
         """See Keeping."""
         made = await self._client.apply(DEPLOYMENTS, objects.deployment(owner, shape, pods, self._made_with))
-        refused = _conditions(made).get("ReplicaFailure", {})
+        refused = conditions_of(made.get("status")).get("ReplicaFailure", {})
         trouble = f"placeholder pods are refused: {refused['message']}" if refused.get("status") == "True" else ""
         return Room((made.get("status") or {}).get("readyReplicas", 0), trouble)
 
@@ -113,7 +114,7 @@ class PlaceholderPods:
 
 
 def _room(buffer: Json) -> Room:
-    name, conditions = f"CapacityBuffer {buffer['metadata']['name']}", _conditions(buffer)
+    name, conditions = f"CapacityBuffer {buffer['metadata']['name']}", conditions_of(buffer.get("status"))
     ready, provisioning = conditions.get("ReadyForProvisioning", {}), conditions.get("Provisioning")
     if ready.get("status") == "False":
         return Room(trouble=f"{name} is not ready for provisioning: {ready['reason']}: {ready['message']}")
@@ -126,7 +127,3 @@ def _room(buffer: Json) -> Room:
         )
     is_there = provisioning is not None and provisioning["reason"] == _IS_THERE
     return Room(buffer["status"]["replicas"] if is_there else 0)
-
-
-def _conditions(item: Json) -> dict[str, Json]:
-    return {each["type"]: each for each in (item.get("status") or {}).get("conditions") or ()}
